@@ -1,0 +1,23 @@
+//go:build unix
+
+package dockercli
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+
+// endGroup asks a CLI to end: TERM first, since sudo passes it on and KILL it
+// cannot; WaitDelay makes sure.
+func endGroup(cmd *exec.Cmd) error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+
+// killGroup ends a CLI, and what a wrapper script started, at once.
+func killGroup(cmd *exec.Cmd) { syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+
+// killed says whether a CLI was ended by a signal, and not by itself.
+func killed(cmd *exec.Cmd) bool {
+	ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
+	return ok && ws.Signaled()
+}
