@@ -154,7 +154,7 @@ func (x *execution) judgeExit(r *dockercli.Result, l *Language, b *sandbox) (adv
 	}
 	if r.Left != "" {
 		left, _ := clean([]byte(r.Left))
-		advice = strings.TrimPrefix(advice+"; still running, until they end, a run is timed out or the sandbox ends: "+left, "; ")
+		advice = strings.TrimPrefix(advice+"; still running: "+left+" (until the sandbox ends or a run is timed out)", "; ")
 	}
 	return advice
 }
