@@ -96,7 +96,10 @@ func (f *fake) supervise() int {
 	}
 	fmt.Fprint(os.Stderr, f.get("stderr", ""))
 	if d, err := time.ParseDuration(f.get("after", "")); err == nil {
-		time.AfterFunc(d, func() { os.Exit(f.exit()) })
+		time.AfterFunc(d, func() {
+			f.touch("ended-" + name)
+			os.Exit(f.exit())
+		})
 	}
 	fmt.Println("ready " + f.get("ready", "python3 node sh"))
 	lines := bufio.NewScanner(os.Stdin)
@@ -109,6 +112,7 @@ func (f *fake) supervise() int {
 	for f.has("hang") && !f.exists("rm-"+name) {
 		time.Sleep(5 * time.Millisecond)
 	}
+	f.touch("ended-" + name)
 	return 0
 }
 
@@ -118,7 +122,7 @@ func (f *fake) program(script []byte) int {
 		fmt.Fprint(os.Stderr, f.get("cli", ""))
 		return f.exit()
 	}
-	nonce := f.args[len(f.args)-1]
+	nonce, name := f.args[len(f.args)-1], f.args[len(f.args)-6]
 	fmt.Print(f.get("noise", ""))
 	fmt.Fprint(os.Stderr, f.get("noise", ""))
 	if !strings.HasPrefix(string(script), "go\nf=") {
@@ -131,7 +135,7 @@ func (f *fake) program(script []byte) int {
 	fmt.Fprint(os.Stderr, f.get("stderr", ""))
 	if d, err := time.ParseDuration(f.get("sleep", "0s")); err == nil {
 		for start := time.Now(); time.Since(start) < d; time.Sleep(5 * time.Millisecond) {
-			if f.exists("swept") {
+			if f.exists("swept") || f.exists("ended-"+name) {
 				return 137
 			}
 		}

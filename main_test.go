@@ -41,6 +41,11 @@ func TestScript(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("FAKE", env.WorkDir)
 			env.Setenv("HOME", env.WorkDir)
+			for _, engine := range []string{"docker", "podman"} {
+				if err := os.MkdirAll(filepath.Join(env.WorkDir, engine), 0o777); err != nil {
+					return err
+				}
+			}
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"tidy": tidy},

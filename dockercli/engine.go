@@ -185,7 +185,7 @@ var remedies = []struct {
 	{re(`(?i)setrlimit|setting rlimit`), other, "the engine's user may not have the limits that a sandbox sets: raise the hard limits of nofile (1024) and nproc (4096)"},
 	{re(`(?i)crun:.*|unknown version specified`), other, `the low-level runtime failed: podman's -engine "podman --runtime=runc" often helps, or another cgroup manager, see podman info`},
 	{re(`(?i)unknown flag: (\S+)|flag provided but not defined: (\S+)`), other, "this CLI is too old for the sandbox's protections: docker 20.10 or podman 4 is needed"},
-	{re(`(?i)unknown or invalid runtime name|invalid runtime|runtime .* not found|default OCI runtime`), other, "the engine does not know that runtime: register it (for docker in daemon.json), or correct -run-flags"},
+	{re(`(?i)unknown or invalid runtime name|unknown runtime|invalid runtime|runtime .* not found|default OCI runtime`), other, "the engine does not know that runtime: register it (for docker in daemon.json), or correct -run-flags"},
 	{re(`(?i)no such container|no container with name|is not running|container state improper|is paused`), noContainer, "the sandbox's container was ended or stopped from outside"},
 	{re(`(?i)no space left on device`), other, "the engine's disk is full"},
 }
