@@ -61,7 +61,7 @@ var random = []struct {
 	{regexp.MustCompile(`\b[0-9a-f]{32}\b`), "ID"},
 	{regexp.MustCompile(`\b[0-9a-f]{24}\b`), "NONCE"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`), "TIME"},
-	{regexp.MustCompile(`ended at \d\d:\d\d:\d\d`), "ended at TIME"},
+	{regexp.MustCompile(`age \d+s`), "age AGE"},
 	{regexp.MustCompile(`"duration_ms":\d+`), `"duration_ms":MS`},
 }
 

@@ -122,6 +122,10 @@ func (e *Engine) Reach(ctx context.Context) error {
 // Pull fetches an image. It takes as long as ctx allows.
 func (e *Engine) Pull(ctx context.Context, image string) error {
 	_, err := e.output(ctx, 0, PullArgs(image)...)
+	var said *Error
+	if errors.As(err, &said) {
+		said.Op += " " + image // what was tried, for the caller may not have named it
+	}
 	return err
 }
 

@@ -103,7 +103,7 @@ func (e *Engine) startOnce(ctx context.Context, spec Spec) (*Sandbox, error) {
 		return nil, s.err
 	case <-ctx.Done():
 		go s.abandon()
-		return nil, &Error{Op: e.line("run"), Said: context.Cause(ctx).Error(), Hint: "the engine" + host() + " is slow or does not answer"}
+		return nil, &Error{Op: e.line("run") + " " + spec.Image, Said: context.Cause(ctx).Error(), Hint: "the engine" + host() + " is slow or does not answer"}
 	}
 }
 
@@ -126,7 +126,7 @@ func (s *Sandbox) wait() {
 	if err != nil && said != "" {
 		said = fmt.Sprintf("%s (%v)", said, err)
 	}
-	e := newError(s.Engine.line("run"), said, cmp.Or(err, errors.New("the container ended at once, with exit status 0")))
+	e := newError(s.Engine.line("run")+" "+s.Image, said, cmp.Or(err, errors.New("the container ended at once, with exit status 0")))
 	s.err = e
 	s.mu.Unlock()
 	close(s.done)

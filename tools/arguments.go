@@ -84,7 +84,7 @@ func decode(fields []field, raw json.RawMessage) (arguments, error) {
 	given := map[string]json.RawMessage{}
 	if len(raw) > 0 && string(raw) != "null" {
 		if err := json.Unmarshal(raw, &given); err != nil {
-			return nil, fmt.Errorf("arguments: %s; want an object", shown(string(raw)))
+			return nil, fmt.Errorf("arguments: %s; want an object", shownJSON(raw))
 		}
 	}
 	var names, wrong []string
@@ -131,7 +131,7 @@ func (f *field) decode(raw json.RawMessage) (any, error) {
 	switch f.Type {
 	case "string":
 		if !isString {
-			return nil, fmt.Errorf("%s; want a string", shown(string(raw)))
+			return nil, fmt.Errorf("%s; want a string", shownJSON(raw))
 		}
 		return s, f.check(s, raw)
 	case "boolean":
@@ -139,7 +139,7 @@ func (f *field) decode(raw json.RawMessage) (any, error) {
 			s = string(raw)
 		}
 		if s != "true" && s != "false" { // a string is taken for exactly what it says
-			return nil, fmt.Errorf("%s; want true or false", shown(string(raw)))
+			return nil, fmt.Errorf("%s; want true or false", shownJSON(raw))
 		}
 		return s == "true", nil
 	case "number":
@@ -148,7 +148,7 @@ func (f *field) decode(raw json.RawMessage) (any, error) {
 		}
 		n, err := strconv.ParseFloat(s, 64)
 		if err != nil || math.IsNaN(n) || n < f.Low || n > f.High {
-			return nil, fmt.Errorf("%s; want a number from %v to %v", shown(string(raw)), f.Low, f.High)
+			return nil, fmt.Errorf("%s; want a number from %v to %v", shownJSON(raw), f.Low, f.High)
 		}
 		return n, nil
 	}
@@ -172,21 +172,32 @@ func (f *field) check(s string, raw json.RawMessage) error {
 	return nil
 }
 
+// shownJSON is a value of an argument as it came.
+func shownJSON(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return shown(s)
+	}
+	if q := shown(string(raw)); strings.ContainsFunc(string(raw), func(r rune) bool { return !strconv.IsPrint(r) }) {
+		return q
+	}
+	return short(string(raw))
+}
+
 // shown is a value as an error may show it: escaped and short.
-func shown(s string) string {
+func shown(s string) string { return strconv.QuoteToGraphic(short(s)) }
+
+// short cuts a string to what an error may show of it.
+func short(s string) string {
 	const most = 80
-	if len(s) > most {
-		for most := most; ; most-- {
-			if utf8.RuneStart(s[most]) {
-				s = s[:most] + "…"
-				break
-			}
-		}
+	if len(s) <= most {
+		return s
 	}
-	if len(s) > 1 && s[0] == '"' && s[len(s)-1] == '"' && strings.IndexFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) < 0 {
-		return s // JSON's own quotes
+	n := most
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
 	}
-	return strconv.QuoteToGraphic(s)
+	return s[:n] + "…"
 }
 
 // wantOneOf lists what is allowed, the nearest first if one is near.

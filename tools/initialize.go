@@ -13,7 +13,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
-// initialized is what initialize_sandbox answers, and list_sandboxes per sandbox.
+// initialized is what initialize_sandbox answers.
 type initialized struct {
 	Status    Status   `json:"status"`
 	SandboxID string   `json:"sandbox_id"`
@@ -67,10 +67,10 @@ func (s *Server) initialize(ctx context.Context, args arguments) (*mcp.CallToolR
 	}
 	text := fmt.Sprintf(`sandbox %s is ready
 image %s, languages %s, %s
-limits: %v processors, %s memory, %d processes, %s in /workspace, %s in /tmp, %v a run unless timeout says another (at most %v)
-it ends by itself after %v without a call, at %s at the latest, and its files with it`,
+limits: %v processors, %s memory, %d processes, %s in /workspace, %s in /tmp, %s a run unless timeout says another (at most %s)
+it ends by itself after %s without a call, at %s at the latest, and its files with it`,
 		b.id, b.Image, strings.Join(b.languages, ", "), network,
-		fit.CPUs, x.Limits.Memory, fit.PIDs, x.Limits.Workspace, x.Limits.Tmp, s.Timeout, MaxTimeout, s.Idle, x.EndsAt)
+		fit.CPUs, x.Limits.Memory, fit.PIDs, x.Limits.Workspace, x.Limits.Tmp, seconds(s.Timeout), seconds(MaxTimeout), seconds(s.Idle), x.EndsAt)
 	if x.Command != "" {
 		text += "\n[command]\n" + x.Command
 	}
@@ -89,7 +89,13 @@ func unknownLanguage(name string) *failure {
 	return f
 }
 
-// seconds prints a duration as a caller would say it.
+// seconds prints a duration as people say it.
 func seconds(d time.Duration) string {
+	switch {
+	case d >= time.Hour && d%time.Hour == 0:
+		return fmt.Sprintf("%d h", d/time.Hour)
+	case d >= time.Minute && d%time.Minute == 0:
+		return fmt.Sprintf("%d min", d/time.Minute)
+	}
 	return fmt.Sprintf("%v s", math.Round(d.Seconds()*10)/10)
 }

@@ -210,7 +210,7 @@ func (s *Server) make(ctx context.Context, image string, network bool) (*sandbox
 		return nil, fail(sandboxEnded, "the server is ending")
 	}
 	s.live = append(s.live, b)
-	b.lifetime = time.AfterFunc(s.Lifetime, func() { b.Close(fmt.Sprintf("its life span of %v was over", s.Lifetime)) })
+	b.lifetime = time.AfterFunc(s.Lifetime, func() { b.Close(fmt.Sprintf("its life span of %s was over", seconds(s.Lifetime))) })
 	b.idle = time.AfterFunc(s.Idle, func() { b.rest(s.Idle) })
 	go s.forget(b)
 	return b, nil
@@ -239,7 +239,7 @@ func (b *sandbox) rest(idle time.Duration) {
 	resting := b.busy == 0
 	b.mu.Unlock()
 	if resting {
-		b.Close(fmt.Sprintf("it was idle for %v", idle))
+		b.Close(fmt.Sprintf("it was idle for %s", seconds(idle)))
 	}
 }
 
@@ -302,7 +302,7 @@ func (s *Server) lookup(id string) (b *sandbox, remark string, err error) {
 		return nil, "", f
 	}
 	if e, ok := s.ended[s.last]; ok {
-		remark = fmt.Sprintf("the sandbox of the last call ended at %s: %s; its files are gone with it", e.at.Format(time.TimeOnly), e.why)
+		remark = fmt.Sprintf("the sandbox of the last call ended at %s: %s; its files are gone with it", e.at.UTC().Format(time.RFC3339), e.why)
 	}
 	for _, b := range slices.Backward(s.live) {
 		if !b.over() {
@@ -326,7 +326,7 @@ func (b *sandbox) over() bool {
 }
 
 func gone(id string, e end) *failure {
-	f := fail(sandboxEnded, "sandbox %s ended at %s: %s", id, e.at.Format(time.TimeOnly), e.why)
+	f := fail(sandboxEnded, "sandbox %s ended at %s: %s", id, e.at.UTC().Format(time.RFC3339), e.why)
 	f.Hint = "its files are gone; call initialize_sandbox for a new one"
 	return f
 }

@@ -35,7 +35,7 @@ type tool struct {
 
 var sandboxID = field{Name: "sandbox_id", Type: "string", About: "From initialize_sandbox; default: the newest sandbox"}
 
-// list of the tools, in the order in which clients see them.
+// tools is the list.
 func (s *Server) tools() []tool {
 	return []tool{
 		{
@@ -52,7 +52,7 @@ func (s *Server) tools() []tool {
 		{
 			name: "execute_code", title: "Run code",
 			about: "Run a program in a sandbox and get its output. Files in /workspace (the working directory) stay for later calls, variables do not. " +
-				"There is no network. Only what is printed comes back. A time limit ends the program, not the sandbox.",
+				s.network() + " Only what is printed comes back. A time limit ends the program, not the sandbox.",
 			destructive: true,
 			fields: []field{
 				{Name: "code", Type: "string", About: "The whole program", Required: true, Max: MaxCode, Raw: true},
@@ -66,9 +66,9 @@ func (s *Server) tools() []tool {
 		{
 			name: "stop_sandbox", title: "Remove a sandbox",
 			about:       "Remove a sandbox, with its processes and files.",
-			destructive: true, idempotent: true,
-			fields: []field{sandboxID},
-			handle: s.stopSandbox,
+			destructive: true, // and without an id not idempotent: there may be another
+			fields:      []field{sandboxID},
+			handle:      s.stopSandbox,
 		},
 		{
 			name: "list_sandboxes", title: "List sandboxes",
@@ -79,7 +79,15 @@ func (s *Server) tools() []tool {
 	}
 }
 
-const instructions = `Programs run in a sandbox: a container without network, with limits of time, memory and processes.
+// network says what a program can reach.
+func (s *Server) network() string {
+	if s.Network {
+		return "There is no network, unless initialize_sandbox was asked for one."
+	}
+	return "There is no network."
+}
+
+const instructions = `Programs run in a sandbox: a container with limits of time, memory and processes. %s
 Files in /workspace stay between calls in the same sandbox; variables do not: write what you need again to a file. /workspace and /tmp are the only writable places.
 Only what a program prints is returned. A program gets no input unless stdin is given.`
 
@@ -101,13 +109,13 @@ func (s *Server) MCP(version string) *server.MCPServer {
 		r.Params.Name = fmt.Sprintf("%.80s (%s)", r.Params.Name, wantOneOf(r.Params.Name, names))
 	})
 	m := server.NewMCPServer("mcp-docker-interpreter", version,
-		server.WithToolCapabilities(true), server.WithInstructions(instructions), server.WithHooks(hooks))
+		server.WithToolCapabilities(true), server.WithInstructions(fmt.Sprintf(instructions, s.network())), server.WithHooks(hooks))
 	for _, t := range s.tools() {
 		m.AddTool(mcp.Tool{
 			Name: t.name, Title: t.title, Description: t.about, RawInputSchema: schema(t.fields),
 			Annotations: mcp.ToolAnnotation{
 				Title: t.title, ReadOnlyHint: &t.readOnly, DestructiveHint: &t.destructive,
-				IdempotentHint: &t.idempotent, OpenWorldHint: mcp.ToBoolPtr(false),
+				IdempotentHint: &t.idempotent, OpenWorldHint: &s.Network,
 			},
 		}, t.call)
 	}
