@@ -39,7 +39,8 @@ var runScript string
 // process, again and again until it is alone, and answers "swept COUNT OOM
 // PIDS": processes left with itself, kills for lack of memory and refused forks
 // since the start ("-" if unknown). The line p is answered with pong. Its
-// parameters are the programs to look for; it says "ready" and those it found.
+// parameters are the programs to look for; it says "ready", those it found, and
+// the paths of whatever can be written on a disk of the host.
 func SupervisorScript() string { return counts + supervisor }
 
 // RunScript runs one program in a sandbox. It reads from stdin: a line to go, a

@@ -18,22 +18,18 @@ func TestNewError(t *testing.T) {
 		kind       kind
 	}{
 		{"docker: Error response from daemon: No such image: nosuch:latest\n\nRun 'docker run --help' for more information", "not on this machine", noImage},
-		{"Unable to find image 'x:latest' locally", "not on this machine", noImage},
 		{"Error: nosuch: image not known", "not on this machine", noImage},
 		{`Error: short-name "nosuch" did not resolve to an alias and no unqualified-search registries are defined in "/etc/containers/registries.conf"`, "full name", other},
 		{"docker: Error response from daemon: Range of CPUs is from 0.01 to 2.00, as there are only 2 CPUs available", "the engine has 2 processors; lower -cpus", tooManyCPUs},
 		{"Cannot connect to the Docker daemon at tcp://127.0.0.1:1. Is the docker daemon running?", "start it", other},
-		{`error during connect: Get "http://x:2375/v1.50/info": dial tcp: lookup x: no such host`, "start it", other},
 		{`Error: unable to connect to Podman socket: Get "http://d/v4.3.1/libpod/_ping": dial unix /nosuch.sock: connect: no such file or directory`, "start it", other},
 		{`Got permission denied while trying to connect to the Docker daemon socket at unix:///var/run/docker.sock: Get "http://%2Fvar%2Frun%2Fdocker.sock/v1.24/info": dial unix /var/run/docker.sock: connect: permission denied`, "usermod -aG docker $USER,", other},
 		{`Failed to initialize: unable to resolve docker endpoint: context "nosuch": context not found: open /root/.docker/contexts/meta/9e/meta.json: no such file or directory`, "no such docker context", other},
 		{`current context "gone" is not found on the file system, please check your config file at /root/.docker/config.json`, "no such docker context", other},
 		{"sudo: a password is required", "sudo must not ask", other},
-		{"sudo: a terminal is required to read the password; either use the -S option", "sudo must not ask", other},
 		{"Error response from daemon: pull access denied for nosuch, repository does not exist or may require 'docker login': denied: requested access to the resource is denied", "docker login", other},
 		{"Error: initializing source docker://nosuch:latest: reading manifest latest in docker.io/library/nosuch: errors:\ndenied: requested access to the resource is denied\nunauthorized: authentication required", "docker login", other},
 		{"Error response from daemon: manifest for alpine:nosuch not found: manifest unknown: manifest unknown", "that name and tag", other},
-		{"toomanyrequests: You have reached your pull rate limit.", "limit is reached", other},
 		{`Error response from daemon: Get "https://registry-1.docker.io/v2/": dial tcp: lookup registry-1.docker.io on 10.0.0.1:53: no such host`, "registry cannot be reached", other},
 		{`Error: initializing source docker://127.0.0.1:1/x:latest: pinging container registry 127.0.0.1:1: Get "https://127.0.0.1:1/v2/": dial tcp 127.0.0.1:1: connect: connection refused`, "registry cannot be reached", other},
 		{"exec /bin/sh: exec format error", "another architecture", other},
@@ -42,11 +38,11 @@ func TestNewError(t *testing.T) {
 		{"Error: runc: runc create failed: unable to start container process: error during container init: error setting rlimits for ready process: error setting rlimit type 7: operation not permitted: OCI permission denied", "hard limits", other},
 		{"Error: OCI runtime error: crun: unknown version specified", "runtime=runc", other},
 		{"unknown flag: --cgroupns\n\nUsage:  docker run [OPTIONS] IMAGE [COMMAND] [ARG...]", "too old", other},
+		{"docker: Error response from daemon: Unknown runtime specified nosuch", "know that runtime", other},
 		{"docker: Error response from daemon: unknown or invalid runtime name: nosuch", "know that runtime", other},
 		{`Error: default OCI runtime "nosuch" not found: invalid argument`, "know that runtime", other},
 		{"Error response from daemon: Cannot kill container: x: No such container: x", "ended or stopped from outside", noContainer},
 		{`Error: no container with name or ID "x" found: no such container`, "ended or stopped from outside", noContainer},
-		{"Error response from daemon: Container 0123 is not running", "ended or stopped from outside", noContainer},
 		{"Error: can only create exec sessions on running containers: container state improper", "ended or stopped from outside", noContainer},
 		{"failed to register layer: write /x: no space left on device", "disk is full", other},
 		{"something else", "", other},
@@ -105,16 +101,6 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s: %v, %v", line, e, err)
 		case want != nil && (err != nil || !slices.Equal(e.Command, want)):
 			t.Errorf("%s: %v, %v; want %q", line, e, err, want)
-		}
-	}
-	for _, names := range [][]string{{"podman", "docker"}, {"podman"}} { // docker first, if both are there
-		dir := t.TempDir()
-		for _, name := range names {
-			os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"), 0o777)
-		}
-		t.Setenv("PATH", dir)
-		if e, err := Parse(" "); err != nil || len(names) == 2 && e.Command[0] != "docker" || look("podman") != "podman" {
-			t.Errorf("%q: %v, %v", names, e, err)
 		}
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// checkCapture: the total is exact, what fits is there, else head and tail and
-// the number of bytes between them, cut on the boundaries of characters only.
+// checkCapture looks whether the total is exact and what fits is there, else head and
+// tail and the number of bytes between, cut on the boundaries of characters only.
 func checkCapture(t *testing.T, limit int64, data []byte, chunk int) {
 	t.Helper()
 	c := Capture{Limit: limit}
@@ -49,19 +49,14 @@ func checkCapture(t *testing.T, limit int64, data []byte, chunk int) {
 	t.Errorf("limit %d, chunks of %d, %q: %q", limit, chunk, data, o.Text)
 }
 
-func TestCapture(t *testing.T) {
-	for _, limit := range []int64{0, 1, 3, 16, 100} {
+func FuzzCapture(f *testing.F) {
+	for _, limit := range []uint16{0, 1, 3, 16, 100} {
 		for _, text := range []string{"", "a", "abc", "héllo wörld\n", strings.Repeat("0123456789\n", 30), strings.Repeat("…€😀", 40), strings.Repeat("\x80", 150), strings.Repeat("\xff\x00", 50), strings.Repeat("x", 101)} {
-			for _, chunk := range []int{1, 2, 7, 64, 1000} {
-				checkCapture(t, limit, []byte(text), chunk)
+			for _, chunk := range []uint8{0, 1, 6, 63, 255} {
+				f.Add(limit, chunk, []byte(text))
 			}
 		}
 	}
-}
-
-func FuzzCapture(f *testing.F) {
-	f.Add(uint16(16), uint8(3), []byte("héllo wörld, and so on\n"))
-	f.Add(uint16(7), uint8(200), []byte("\x80\x80\x80😀😀😀\xf0\x9f"))
 	f.Fuzz(func(t *testing.T, limit uint16, chunk uint8, data []byte) {
 		checkCapture(t, int64(limit%300), data, int(chunk)+1)
 	})
@@ -74,6 +69,7 @@ func feed(t *testing.T, wire string, sizes ...byte) (s *stream, out string) {
 	t.Helper()
 	var b bytes.Buffer
 	s = newStream(testNonce, &b)
+	most := 0
 	for i := 0; len(wire) > 0; i++ {
 		n := len(wire)
 		if len(sizes) > 0 {
@@ -82,8 +78,8 @@ func feed(t *testing.T, wire string, sizes ...byte) (s *stream, out string) {
 		if k, err := s.Write([]byte(wire[:n])); k != n || err != nil {
 			t.Fatalf("wrote %d of %d, %v", k, n, err)
 		}
-		if most := maxTrailer + n + 2*len(testNonce); len(s.held) > most || len(s.mark) > most || len(s.ending) > most {
-			t.Fatalf("after %d bytes: %d, %d and %d are held", n, len(s.held), len(s.mark), len(s.ending))
+		if most = max(most, maxTrailer+n+2*len(testNonce)); len(s.held) > most || len(s.mark) > most || len(s.ending) > most {
+			t.Fatalf("%d, %d and %d bytes are held", len(s.held), len(s.mark), len(s.ending))
 		}
 		wire = wire[n:]
 	}
@@ -93,34 +89,6 @@ func feed(t *testing.T, wire string, sizes ...byte) (s *stream, out string) {
 // wire is what RUN prints on stdout.
 func wire(noise, output, ending, later string) string {
 	return noise + testNonce + " 1 2\n" + output + "\n" + testNonce + " end " + ending + "\n" + later
-}
-
-// TestStream: noise, output and trailer are told apart, wherever the chunks end.
-func TestStream(t *testing.T) {
-	for name, output := range map[string]string{
-		"plain": "hello\n", "nothing": "", "no newline": "hello", "only newlines": "\n\n\n", "NUL": "\x00\xff\n",
-		"the nonce": "x" + testNonce + "\n" + testNonce + "\n" + testNonce + " en", "another's end": "\nf123456789abcdee01234568 end 0\n",
-		"almost the end": "\n" + testNonce + " en\n" + testNonce + "  end\n\n\n" + testNonce[:20],
-	} {
-		for _, noise := range []string{"", "a banner\n", "no newline", testNonce[:23] + "\n" + testNonce[:5]} {
-			in := wire(noise, output, "3 4 5 sleep cat", "late\n"+testNonce+" out\nlater")
-			check := func(s *stream, out string) {
-				t.Helper()
-				if out != output || s.mark != " 1 2" || s.ending != "3 4 5 sleep cat" || s.said() != strings.TrimSpace(noise) || !s.reached(s.gone) || s.state != done {
-					t.Errorf("%s after %q: out %q, mark %q, ending %q, said %q, state %d", name, noise, out, s.mark, s.ending, s.said(), s.state)
-				}
-			}
-			check(feed(t, in))
-			check(feed(t, in, 0))
-			for cut := 1; cut < len(in); cut++ {
-				var b bytes.Buffer
-				s := newStream(testNonce, &b)
-				s.Write([]byte(in[:cut]))
-				s.Write([]byte(in[cut:]))
-				check(s, b.String())
-			}
-		}
-	}
 }
 
 // TestStreamEnds: what is told when, and what of an end that never comes.
@@ -154,23 +122,33 @@ func TestStreamEnds(t *testing.T) {
 	}
 }
 
-// FuzzStream: what the program prints arrives exactly, and however hostile the
-// bytes are, nothing panics, blocks or grows.
+// FuzzStream: noise, output and trailer are told apart, byte for byte, wherever
+// the chunks end; however hostile the bytes are, nothing panics or grows.
 func FuzzStream(f *testing.F) {
-	f.Add("noise", "output\n", "0 0 0", "late", []byte{0})
-	f.Add("", "\n"+testNonce+" end", "0", testNonce, []byte{3, 255})
-	f.Add(testNonce, "\n"+testNonce+" en", strings.Repeat("x", 5000), "\n"+testNonce+" out\n", []byte{7})
+	for _, output := range []string{"", "hello\n", "no newline", "\n\n\n", "\x00\xff\n", "x" + testNonce + "\n" + testNonce + "\n" + testNonce + " en", "\nf123456789abcdee01234568 end 0\n",
+		"\n" + testNonce + " en\n" + testNonce + "  end\n\n\n" + testNonce[:20], "\n" + testNonce + " end"} {
+		for _, noise := range []string{"", "a banner\n", "no newline", testNonce[:23] + "\n" + testNonce[:5], testNonce} {
+			f.Add(noise, output, "3 4 5 sleep cat", "late\n"+testNonce+" out\nlater", []byte{7, 255})
+		}
+	}
+	f.Add("", "x", strings.Repeat("x", 5000), testNonce, []byte{3})
 	f.Fuzz(func(t *testing.T, noise, output, ending, later string, sizes []byte) {
-		s, out := feed(t, wire(noise, output, ending, later), sizes...)
-		switch {
-		case strings.Contains(noise, testNonce) || strings.Contains(output, "\n"+testNonce+" end"): // it lies about itself
-		case out != output || s.mark != " 1 2" || !s.reached(s.ended):
-			t.Errorf("%q: out %q, mark %q, state %d", output, out, s.mark, s.state)
+		in := wire(noise, output, ending, later)
+		check := func(s *stream, out string) {
+			t.Helper()
+			switch first, _, _ := strings.Cut(ending, "\n"); {
+			case strings.Contains(noise, testNonce) || strings.Contains(output, "\n"+testNonce+" end"): // it lies about itself
+			case out != output || s.mark != " 1 2" || !s.reached(s.ended) || len(ending) < maxTrailer/2 && s.ending != strings.TrimSpace(first), len(noise) < 4<<10 && s.said() != strings.TrimSpace(noise):
+				t.Errorf("%q: out %q, mark %q, ending %q, said %q, state %d", in, out, s.mark, s.ending, s.said(), s.state)
+			}
+			if s.reached(s.ended) != (s.state >= after) || s.reached(s.began) != (s.state >= during) || s.reached(s.gone) != (s.state == done) {
+				t.Errorf("state %d", s.state)
+			}
 		}
-		if s.reached(s.ended) != (s.state >= after) || s.reached(s.began) != (s.state >= during) || s.reached(s.gone) != (s.state == done) {
-			t.Errorf("state %d", s.state)
+		check(feed(t, in, sizes...))
+		check(feed(t, in, 0))
+		for cut := range min(len(in), 256) {
+			check(feed(t, in, byte(cut), 255))
 		}
-		s.flush()
-		s.Write([]byte(noise))
 	})
 }

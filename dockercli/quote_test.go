@@ -29,7 +29,7 @@ func FuzzQuote(f *testing.F) {
 		line := `printf '%s\0' ` + Quote(a) + " " + Quote(b)
 		got, err := exec.Command("sh", "-c", line).CombinedOutput()
 		if want := a + "\x00" + b + "\x00"; err != nil || string(got) != want {
-			t.Errorf("%s: %q, %v; want %q", line, got, err, want)
+			t.Errorf("%q: %q, %v; want %q", line, got, err, want)
 		}
 	})
 }
@@ -48,7 +48,7 @@ func FuzzTyped(f *testing.F) {
 		line := Typed([]string{"sh", "-c", `printf '%s\0' "$@"; cat`, "sh", a, b}, stdin)
 		got, err := exec.Command("sh", "-c", line).CombinedOutput()
 		if want := a + "\x00" + b + "\x00" + string(stdin); err != nil || string(got) != want {
-			t.Errorf("%s\n%q, %v; want %q", line, got, err, want)
+			t.Errorf("%q: %q, %v; want %q", line, got, err, want)
 		}
 	})
 }

@@ -63,9 +63,10 @@ var RunRules = []Rule{
 	// Nothing is written: disk.
 	{"--read-only", "the image stays as it is; what is written is in memory and bounded", ""},
 	{"--read-only-tmpfs=false", "podman mounts unlimited writable /run, /tmp and /var/tmp", "podman"},
-	{"--tmpfs=/workspace:rw,exec,nosuid,nodev,size={workspace}{inodes},mode=1777", "files of the user; exec, else no compiled program runs", ""},
-	{"--tmpfs=/tmp:rw,exec,nosuid,nodev,size={tmp}{inodes},mode=1777", "scratch space and HOME", ""},
-	{"--tmpfs=/dev/shm:rw,noexec,nosuid,nodev,size={shm}{inodes},mode=1777", "semaphores, which --ipc=none takes away", ""},
+	{"--image-volume=ignore", "the image's VOLUME would be a writable place on the host's disk; with docker, Start refuses such an image", "podman"},
+	{"--tmpfs=/workspace:rw,exec,nosuid,nodev,size={workspace}{tmpfs},mode=1777", "files of the user; exec, else no compiled program runs", ""},
+	{"--tmpfs=/tmp:rw,exec,nosuid,nodev,size={tmp}{tmpfs},mode=1777", "scratch space and HOME", ""},
+	{"--tmpfs=/dev/shm:rw,noexec,nosuid,nodev,size={shm}{tmpfs},mode=1777", "semaphores, which --ipc=none takes away", ""},
 
 	// Nothing is taken: memory, processors, processes.
 	{"--memory={memory}", "a program cannot take the host's memory", ""},
@@ -135,9 +136,9 @@ func roundDown(n int64) int64 {
 // names are a bug of the table and stay visible.
 func (e *Engine) fill(rules []Rule, s *Spec) []string {
 	l := s.Limits.Fit()
-	inodes := ""
-	if !e.Podman {
-		inodes = ",nr_inodes=64k" // 0.5 KB of memory each, that no size bounds; podman refuses it
+	tmpfs := ",nr_inodes=64k" // 0.5 KB of memory each, that no size bounds; podman refuses it
+	if e.Podman {
+		tmpfs = ",notmpcopyup" // what the image has there stays out, as with docker
 	}
 	network := "none"
 	if s.Network {
@@ -147,7 +148,7 @@ func (e *Engine) fill(rules []Rule, s *Spec) []string {
 		"{name}", s.Name, "{label}", Label, "{network}", network, "{user}", User,
 		"{memory}", Size(l.Memory), "{pids}", strconv.FormatInt(l.PIDs, 10),
 		"{cpus}", strconv.FormatFloat(l.CPUs, 'f', -1, 64), "{threads}", fmt.Sprint(int(math.Ceil(l.CPUs))),
-		"{workspace}", Size(l.Workspace()), "{tmp}", Size(l.Tmp()), "{shm}", Size(roundDown(l.Shm)), "{inodes}", inodes,
+		"{workspace}", Size(l.Workspace()), "{tmp}", Size(l.Tmp()), "{shm}", Size(roundDown(l.Shm)), "{tmpfs}", tmpfs,
 	)
 	var args []string
 	for _, rule := range rules {

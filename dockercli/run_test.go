@@ -2,7 +2,6 @@ package dockercli
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -91,37 +90,28 @@ func list(dir string) (names []string) {
 }
 
 func sh(code string) *Program {
-	return &Program{File: ".main.sh", Run: "exec /bin/sh .main.sh", Code: []byte(code)}
+	return &Program{File: ".main.sh", Run: "ulimit -c 0; exec /bin/sh .main.sh", Code: []byte(code)}
 }
 
 // TestRunEnds: output and exit status arrive, whatever a program does to end,
-// and no remark of a shell with them.
+// also with its whole group (P-48), and no remark of a shell with them.
 func TestRunEnds(t *testing.T) {
+	type ending struct{ code, status, stdout, stderr string }
+	cases := []ending{
+		{"echo out; echo err >&2", "0", "out\n", "err\n"}, {"printf out; printf err >&2; exit 3", "3", "out", "err"}, {"printf '\\n\\n'; exit 125", "125", "\n\n", ""},
+		{"exit 126", "126", "", ""}, {"exit 127", "127", "", ""}, {"exit 255", "255", "", ""}, {"", "0", "", ""},
+		{"echo x; kill -9 $$", "137", "x\n", ""}, {"kill -SEGV $$", "139", "", ""}, {"exec >&- 2>&-; exit 4", "4", "", ""}, {"trap 'kill 0' EXIT; echo x", "143", "x\n", ""},
+		{"cat; echo $?", "0", "0\n", ""},                                             // no stdin: the end of it at once
+		{"ls -A; if (true >&3) 2>/dev/null; then echo 3; fi", "0", ".main.sh\n", ""}, // RUN's own descriptor
+	}
+	for signal, status := range map[string]string{"TERM": "143", "INT": "130", "HUP": "129", "QUIT": "131", "PIPE": "141", "ALRM": "142", "USR1": "138", "USR2": "140"} {
+		cases = append(cases, ending{"echo before; kill -s " + signal + " 0; sleep 5; echo after", status, "before\n", ""})
+	}
 	eachShell(t, func(t *testing.T, shell []string) {
-		for _, c := range []struct{ code, status, stdout, stderr string }{
-			{"echo out; echo err >&2", "0", "out\n", "err\n"},
-			{"printf out; printf err >&2; exit 3", "3", "out", "err"},
-			{"printf '\\n\\n'; exit 125", "125", "\n\n", ""},
-			{"exit 126", "126", "", ""}, {"exit 127", "127", "", ""}, {"exit 255", "255", "", ""}, {"", "0", "", ""},
-			{"echo x; kill -9 $$", "137", "x\n", ""},
-			{"kill -SEGV $$", "139", "", ""},
-			{"exec >&- 2>&-; exit 4", "4", "", ""},
-			{"cat; echo $?", "0", "0\n", ""}, // no stdin: the end of it at once
-			{"trap 'kill 0' EXIT; echo x", "143", "x\n", ""},
-			{"ls -A; if (true >&3) 2>/dev/null; then echo 3; fi", "0", ".main.sh\n", ""}, // RUN's own descriptor
-		} {
+		for _, c := range cases {
 			runHere(t, shell, t.TempDir(), sh(c.code), 0).check(t, c.status, c.stdout, c.stderr)
 		}
-	})
-}
-
-// TestRunKillGroup: signals to a program's whole group do not lose its result
-// (P-48); without the shell above it there is none, and that can be seen.
-func TestRunKillGroup(t *testing.T) {
-	eachShell(t, func(t *testing.T, shell []string) {
-		for signal, status := range map[string]string{"TERM": "143", "INT": "130", "HUP": "129", "QUIT": "131", "PIPE": "141", "ALRM": "142", "USR1": "138", "USR2": "140"} {
-			runHere(t, shell, t.TempDir(), sh("echo before; kill -s "+signal+" 0; sleep 5; echo after"), 0).check(t, status, "before\n", "")
-		}
+		// Without the shell above it there is no trailer, and that can be seen.
 		runHere(t, shell, t.TempDir(), sh("echo before; kill -9 $PPID; kill -9 $$"), 0).check(t, "", "before\n", "", ".main.sh")
 	})
 }
@@ -132,12 +122,12 @@ func TestRunBytes(t *testing.T) {
 	for b := range 256 {
 		every = append(every, byte(b))
 	}
+	mega := bytes.Repeat(every, 4096)
 	eachShell(t, func(t *testing.T, shell []string) {
-		for _, code := range [][]byte{nil, []byte("x"), []byte("\n\n"), []byte("\x00"), every, bytes.Repeat([]byte("z"), 4096), bytes.Repeat(every, 4096)} {
-			for _, stdin := range [][]byte{nil, []byte("\x00"), []byte("no newline"), every, bytes.Repeat(every, 4096)} {
-				p := &Program{File: ".main.x", Run: "cat '.main.x' && exec cat # it's", Code: code, Stdin: stdin}
-				runHere(t, shell, t.TempDir(), p, 0).check(t, "0", string(code)+string(stdin), "")
-			}
+		for _, c := range [][2][]byte{{nil, nil}, {[]byte("x"), []byte("\x00")}, {[]byte("\n\n"), []byte("\n")}, {[]byte("\x00"), []byte("no newline")}, {every, every},
+			{nil, every}, {mega[:4096], nil}, {mega[:4095], []byte("x")}, {mega, nil}, {[]byte("x"), mega}, {mega, mega}} {
+			p := &Program{File: ".main.x", Run: "cat '.main.x' && exec cat # it's", Code: c[0], Stdin: c[1]}
+			runHere(t, shell, t.TempDir(), p, 0).check(t, "0", string(c[0])+string(c[1]), "")
 		}
 	})
 }
@@ -146,22 +136,17 @@ func TestRunBytes(t *testing.T) {
 // what a link leads to stays as it is.
 func TestRunReplaces(t *testing.T) {
 	eachShell(t, func(t *testing.T, shell []string) {
-		target := t.TempDir()
-		secret := filepath.Join(target, "secret")
-		for name, make := range map[string]func(string) error{
-			"a file":            func(f string) error { return os.WriteFile(f, []byte("echo old"), 0) },
-			"a directory":       func(f string) error { return os.MkdirAll(filepath.Join(f, "x", "y"), 0o777) },
-			"a link":            func(f string) error { return os.Symlink(secret, f) },
-			"a link to a place": func(f string) error { return os.Symlink(target, f) },
-			"a link to nowhere": func(f string) error { return os.Symlink(filepath.Join(target, "new"), f) },
-		} {
-			dir := t.TempDir()
-			if err := errors.Join(os.WriteFile(secret, []byte("kept"), 0o666), make(filepath.Join(dir, ".main.sh"))); err != nil {
-				t.Fatal(err)
+		t.Setenv("OUT", t.TempDir())
+		for _, there := range []string{"echo old >.main.sh", "mkdir -p .main.sh/x/y", "ln -s $OUT/kept .main.sh", "ln -s $OUT .main.sh", "ln -s $OUT/new .main.sh"} {
+			dir, kept := t.TempDir(), filepath.Join(os.Getenv("OUT"), "kept")
+			cmd := exec.Command("sh", "-c", "echo kept >$OUT/kept; "+there)
+			cmd.Dir = dir
+			if err := cmd.Run(); err != nil {
+				t.Fatal(there, err)
 			}
 			runHere(t, shell, dir, sh("echo new"), 0).check(t, "0", "new\n", "")
-			if got, _ := os.ReadFile(secret); string(got) != "kept" || len(list(target)) != 1 {
-				t.Errorf("%s: behind it is %q, and %q", name, got, list(target))
+			if got, _ := os.ReadFile(kept); string(got) != "kept\n" || len(list(os.Getenv("OUT"))) != 1 {
+				t.Errorf("%s: behind it is %q, and %q", there, got, list(os.Getenv("OUT")))
 			}
 		}
 	})

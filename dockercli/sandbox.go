@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -97,7 +98,15 @@ func (e *Engine) startOnce(ctx context.Context, spec Spec) (*Sandbox, error) {
 	defer cancel()
 	select {
 	case found := <-s.lines.ready:
-		s.Found = strings.Fields(found)
+		for _, word := range strings.Fields(found) {
+			if !strings.HasPrefix(word, "/") {
+				s.Found = append(s.Found, word)
+			} else if !slices.ContainsFunc(e.RunFlags, func(f string) bool { return strings.Contains(f, word) }) {
+				go s.Close("its image has a volume")
+				return nil, &Error{Op: e.line("run") + " " + spec.Image, Said: "the image wants a volume at " + word + ": a writable place on the host's disk, without limit",
+					Hint: "a sandbox has none: use an image without a VOLUME line, or podman, which can ignore it"}
+			}
+		}
 		return s, nil
 	case <-s.done:
 		return nil, s.err

@@ -2,7 +2,6 @@ package tools
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
@@ -169,12 +168,4 @@ func (x *execution) output(r *dockercli.Result) (notes []string) {
 		notes = append(notes, `bytes that are no text are shown as \x.. or \u....`)
 	}
 	return notes
-}
-
-func toJSON(v any) string {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err.Error()
-	}
-	return string(b)
 }

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -127,14 +128,9 @@ func TestExecution(t *testing.T) {
 				t.Fatal(err)
 			}
 			out, _ := clean(r.Stdout.Text)
-			exit := -1
-			if fields.ExitCode != nil {
-				exit = *fields.ExitCode
-			}
-			if fields.Stdout != out || fields.Stderr != string(r.Stderr.Text) || fields.StdoutBytes != r.Stdout.Total || fields.Truncated != r.Stdout.Cut || exit != r.Exit {
-				t.Errorf("%+v of %+v", fields, r)
-			}
-			if fields.Truncated != strings.Contains(text, "output was cut") || (exit > 0) != strings.Contains(text, fmt.Sprint("exit code ", exit)) ||
+			exit := *cmp.Or(fields.ExitCode, new(-1))
+			if fields.Stdout != out || fields.Stderr != string(r.Stderr.Text) || fields.StdoutBytes != r.Stdout.Total || fields.Truncated != r.Stdout.Cut || exit != r.Exit ||
+				fields.Truncated != strings.Contains(text, "output was cut") || (exit > 0) != strings.Contains(text, fmt.Sprint("exit code ", exit)) ||
 				result.IsError && !strings.HasPrefix(text, string(fields.Status)+": "+fields.Error+"\n") {
 				t.Errorf("text and fields differ:\n%s\n%+v", text, fields)
 			}

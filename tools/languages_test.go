@@ -34,14 +34,10 @@ func TestLanguages(t *testing.T) {
 	if got := found([]string{"node", "sh", "other"}); !slices.Equal(got, []string{"javascript", "sh"}) {
 		t.Error(got)
 	}
-}
-
-// TestLanguageNames: case 87, names as people write them.
-func TestLanguageNames(t *testing.T) {
-	for name, want := range map[string]string{"python": "python", "py": "python", "Python3": "python", "javascript": "javascript", "js": "javascript", "Node": "javascript", "SH": "sh", "shell": "sh", "cobol": "", "": "", " sh": ""} {
-		l := language(name)
-		if (l == nil) != (want == "") || l != nil && l.Name != want {
-			t.Errorf("%s is %+v; want %s", name, l, want)
+	// Case 87: names as people write them.
+	for name, want := range map[string]string{"python": "python", "py": "python", "Python3": "python", "js": "javascript", "Node": "javascript", "SH": "sh", "cobol": "", "": "", " sh": ""} {
+		if l := language(name); (l == nil) != (want == "") || l != nil && l.Name != want {
+			t.Errorf("%q is %+v; want %q", name, l, want)
 		}
 	}
 }
@@ -100,13 +96,14 @@ func TestAdvice(t *testing.T) {
 			{procs, ".main.sh: line 1: can't fork: Resource temporarily unavailable\n", ".main.sh: 1: Cannot fork\n", trace + "RuntimeError: can't start new thread\n", "Error: spawn sh EAGAIN\n"},
 		},
 	}
-	for _, l := range append(slices.Clone(Languages), Language{Name: "any", Hints: hints}) {
-		if len(samples[l.Name]) != len(l.Hints) {
-			t.Fatalf("%s has %d hints, and samples of %d here", l.Name, len(l.Hints), len(samples[l.Name]))
+	for _, l := range Languages {
+		rows, printed := slices.Concat(l.Hints, hints), slices.Concat(samples[l.Name], samples["any"])
+		if len(rows) != len(printed) {
+			t.Fatalf("%s has %d hints, and samples of %d here", l.Name, len(rows), len(printed))
 		}
-		for i, sample := range samples[l.Name] {
+		for i, sample := range printed {
 			for _, stderr := range sample[1:] {
-				if got := l.advice(stderr, "IMG"); !strings.HasPrefix(got, sample[0]) || !l.Hints[i].Stderr.MatchString(stderr) {
+				if got := l.advice(stderr, "IMG"); !strings.HasPrefix(got, sample[0]) || !rows[i].Stderr.MatchString(stderr) {
 					t.Errorf("%s, hint %d: %q: %q; want %s", l.Name, i, stderr, got, sample[0])
 				}
 			}
