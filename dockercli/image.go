@@ -19,8 +19,8 @@ var reference = regexp.MustCompile(`^(?:((?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-
 	`(?::([a-zA-Z0-9_][a-zA-Z0-9_.-]{0,127}))?(?:@sha256:[0-9a-f]{64})?$`)
 
 // transports are what Podman takes for the way to an image, and a tag for a
-// path of the host.
-var transports = []string{"containers-storage", "dir", "docker-archive", "docker-daemon", "oci", "oci-archive", "ostree", "sif", "tarball"}
+// path of the host; and what both take for an image's id.
+var transports = []string{"containers-storage", "dir", "docker-archive", "docker-daemon", "oci", "oci-archive", "ostree", "sha256", "sif", "tarball"}
 
 // ParseImage checks a caller's image name, so that it can be nothing else than
 // a name: no flag, no path, no transport. It does not say that it may be used.

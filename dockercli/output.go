@@ -46,7 +46,7 @@ func (c *Capture) Write(p []byte) (int, error) {
 type Output struct {
 	Text  []byte // head and tail, with a line between them if bytes are missing
 	Total int64  // bytes that were printed
-	Cut   bool   // some are missing in Text
+	Lost  int64  // bytes of them that are missing in Text
 }
 
 // Output returns what was kept, cut on the boundaries of characters.
@@ -63,8 +63,9 @@ func (c *Capture) Output() Output {
 	if len(text) > 0 && !bytes.HasSuffix(text, []byte("\n")) {
 		text = append(text, '\n')
 	}
-	text = fmt.Appendf(text, "[… %d bytes left out …]\n", c.total-int64(len(head)+len(tail)))
-	return Output{Text: append(text, tail...), Total: c.total, Cut: true}
+	lost := c.total - int64(len(head)+len(tail))
+	text = fmt.Appendf(text, "[… %d bytes left out …]\n", lost)
+	return Output{Text: append(text, tail...), Total: c.total, Lost: lost}
 }
 
 // partial counts the bytes at the end of b of a character that is not complete.

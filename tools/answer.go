@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -41,6 +42,7 @@ type failure struct {
 	Status Status `json:"status"`
 	Cause  string `json:"error"`
 	Hint   string `json:"hint,omitempty"`
+	past   bool   // about a sandbox that was there
 }
 
 func (f *failure) Error() string { return strings.TrimSpace(f.Cause + "\n" + f.Hint) }
@@ -93,7 +95,7 @@ func (x *execution) text() string {
 	if x.Stderr != "" {
 		add("[stderr]\n" + x.Stderr)
 	}
-	if x.StdoutBytes+x.StderrBytes == 0 {
+	if strings.TrimSpace(x.Stdout+x.Stderr) == "" {
 		add("(no output)")
 	}
 	if x.Status == programError {
@@ -109,63 +111,96 @@ func (x *execution) text() string {
 }
 
 // ansi are the escape sequences of terminals: CSI, OSC and its kin with their
-// strings, and the short ones.
-var ansi = regexp.MustCompile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|[\\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[ -/]*[0-~])")
+// strings, which end at a line's end if nothing else ends them, and the short ones.
+var ansi = regexp.MustCompile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|[\\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\\\)?|[ -/]*[0-~])")
+
+// unseen are printable by Unicode's word, but nobody sees them: fillers, blanks
+// and variation selectors that can carry a hidden text.
+var unseen = &unicode.RangeTable{
+	R16: []unicode.Range16{{0x115f, 0x1160, 1}, {0x2800, 0x2800, 1}, {0x3164, 0x3164, 1}, {0xffa0, 0xffa0, 1}},
+	R32: []unicode.Range32{{0xe0100, 0xe01ef, 1}},
+}
 
 // clean makes output harmless and readable: no escape sequences, one line for
 // a progress bar that was redrawn, and everything that would not be seen, or
-// would mislead, written out. hidden says whether it wrote something out.
-func clean(raw []byte) (text string, hidden bool) {
+// would mislead, written out. notes say what it did to the text.
+func clean(raw []byte) (text string, notes []string) {
 	raw = ansi.ReplaceAll(raw, nil)
 	var b strings.Builder
+	escaped, redrawn := false, false
 	for line := range bytes.Lines(raw) {
 		body, end := bytes.CutSuffix(line, []byte("\n"))
-		crlf := bytes.HasSuffix(body, []byte("\r"))
+		crlf := end && bytes.HasSuffix(body, []byte("\r"))
 		body = bytes.TrimRight(body, "\r")
 		if i := bytes.LastIndexByte(body, '\r'); i >= 0 {
+			redrawn = redrawn || len(bytes.TrimLeft(body[:i], "\r")) > 0
 			body = body[i+1:]
 		}
 		for len(body) > 0 {
 			r, n := utf8.DecodeRune(body)
-			switch {
-			case r == utf8.RuneError && n == 1:
-				fmt.Fprintf(&b, `\x%02x`, body[0])
-				hidden = true
-			case r == '\t' || unicode.IsPrint(r) || unicode.Is(unicode.Zs, r) || r == '\u200d' || r == '\u200c' || unicode.Is(unicode.Co, r):
+			switch format := ""; {
+			case (r == '\t' || r == '\u200c' || r == '\u200d' || unicode.IsPrint(r) || unicode.In(r, unicode.Zs, unicode.Co)) &&
+				!unicode.Is(unseen, r) && (r != utf8.RuneError || n > 1):
 				b.WriteRune(r)
-			case r < utf8.RuneSelf:
-				fmt.Fprintf(&b, `\x%02x`, r)
-				hidden = true
+			case n == 1: // a byte that is no UTF-8, or a control character
+				r = rune(body[0])
+				format = `\x%02x`
+				fallthrough
 			default:
-				fmt.Fprintf(&b, `\u%04x`, r)
-				hidden = true
+				if format == "" {
+					format = `\u%04x`
+				}
+				if r > 0xffff {
+					format = `\U%08x`
+				}
+				fmt.Fprintf(&b, format, r)
+				escaped = true
 			}
 			body = body[n:]
 		}
-		if crlf && end {
+		if crlf {
 			b.WriteByte('\r')
 		}
 		if end {
 			b.WriteByte('\n')
 		}
 	}
-	return b.String(), hidden
+	if escaped {
+		notes = append(notes, `what is no text is shown as \x.. or \u....`)
+	}
+	if redrawn {
+		notes = append(notes, "of lines that were redrawn (carriage return) the last state is shown")
+	}
+	return b.String(), notes
 }
 
-// output fills in what was printed.
-func (x *execution) output(r *dockercli.Result) (notes []string) {
-	var hiddenOut, hiddenErr bool
-	x.Stdout, hiddenOut = clean(r.Stdout.Text)
-	x.Stderr, hiddenErr = clean(r.Stderr.Text)
-	x.StdoutBytes, x.StderrBytes = r.Stdout.Total, r.Stderr.Total
-	x.Truncated = r.Stdout.Cut || r.Stderr.Cut
-	if x.Truncated {
-		kept := int64(len(r.Stdout.Text) + len(r.Stderr.Text))
-		notes = append(notes, fmt.Sprintf("output was cut: about %d of %d bytes are shown; for the rest, print less, or write it to a file and print parts of that",
-			kept, x.StdoutBytes+x.StderrBytes))
+// output fills in what was printed. limit is what a stream may have: written
+// out, binary output is several times as long.
+func (x *execution) output(r *dockercli.Result, limit int64) (notes []string) {
+	cut := int64(0)
+	for _, s := range []struct {
+		out  dockercli.Output
+		text *string
+		n    *int64
+	}{{r.Stdout, &x.Stdout, &x.StdoutBytes}, {r.Stderr, &x.Stderr, &x.StderrBytes}} {
+		text, more := clean(s.out.Text)
+		for _, n := range more {
+			if !slices.Contains(notes, n) {
+				notes = append(notes, n)
+			}
+		}
+		if int64(len(text)) > 2*limit {
+			c := dockercli.Capture{Limit: limit}
+			c.Write([]byte(text))
+			text = string(c.Output().Text)
+			x.Truncated = true
+		}
+		*s.text, *s.n = text, s.out.Total
+		cut += s.out.Lost
 	}
-	if hiddenOut || hiddenErr {
-		notes = append(notes, `bytes that are no text are shown as \x.. or \u....`)
+	if all := x.StdoutBytes + x.StderrBytes; cut > 0 {
+		x.Truncated = true
+		notes = append(notes, fmt.Sprintf("output was cut: %d of %d bytes are shown; for the rest, print less, or write it to a file and print parts of that", all-cut, all))
 	}
 	return notes
 }

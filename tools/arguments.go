@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -147,7 +148,7 @@ func (f *field) decode(raw json.RawMessage) (any, error) {
 			s = string(raw)
 		}
 		n, err := strconv.ParseFloat(s, 64)
-		if err != nil || math.IsNaN(n) || n < f.Low || n > f.High {
+		if err != nil || !json.Valid([]byte(s)) || math.IsNaN(n) || n < f.Low || n > f.High {
 			return nil, fmt.Errorf("%s; want a number from %v to %v", shownJSON(raw), f.Low, f.High)
 		}
 		return n, nil
@@ -163,13 +164,47 @@ func (f *field) check(s string, raw json.RawMessage) error {
 	if len(s) > most {
 		return fmt.Errorf("%d bytes; want at most %d", len(s), most)
 	}
-	if strings.Contains(s, "\ufffd") && !strings.Contains(string(raw), "\ufffd") && !strings.Contains(strings.ToLower(string(raw)), `\ufffd`) {
+	if !whole(raw) {
 		return errors.New("holds half of a character (a lone surrogate, or bytes that are no UTF-8); want whole characters")
 	}
+	if !f.Raw && s == "" {
+		return errors.New(`""; want a value, or leave it out`)
+	}
 	if !f.Raw && strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) {
-		return fmt.Errorf("%s; want no control characters", shown(s))
+		return fmt.Errorf("%s; want no control or invisible characters", shown(s))
 	}
 	return nil
+}
+
+// whole says whether a JSON string has no half of a character: no bytes that
+// are no UTF-8, no lone surrogate. The decoder would replace them silently.
+func whole(raw []byte) bool {
+	if !utf8.Valid(raw) {
+		return false
+	}
+	unit := func(i int) rune { // the \uXXXX at i, or -1
+		if i+6 > len(raw) || raw[i] != '\\' || raw[i+1] != 'u' {
+			return -1
+		}
+		n, err := strconv.ParseUint(string(raw[i+2:i+6]), 16, 16)
+		if err != nil {
+			return -1
+		}
+		return rune(n)
+	}
+	for i := 0; i < len(raw); i++ {
+		if raw[i] != '\\' {
+			continue
+		}
+		if r := unit(i); utf16.IsSurrogate(r) {
+			if utf16.DecodeRune(r, unit(i+6)) == utf8.RuneError {
+				return false
+			}
+			i += 6
+		}
+		i++
+	}
+	return true
 }
 
 // shownJSON is a value of an argument as it came.
@@ -178,8 +213,8 @@ func shownJSON(raw json.RawMessage) string {
 	if json.Unmarshal(raw, &s) == nil {
 		return shown(s)
 	}
-	if q := shown(string(raw)); strings.ContainsFunc(string(raw), func(r rune) bool { return !strconv.IsPrint(r) }) {
-		return q
+	if !utf8.Valid(raw) || strings.ContainsFunc(string(raw), func(r rune) bool { return !strconv.IsPrint(r) }) {
+		return shown(string(raw))
 	}
 	return short(string(raw))
 }
@@ -206,7 +241,7 @@ func wantOneOf(got string, names []string) string {
 	if len(names) == 0 {
 		return "want none"
 	}
-	best, at := 3, ""
+	best, at := min(3, len(got)), ""
 	for _, n := range names {
 		if d := distance(strings.ToLower(got), n); d < best {
 			best, at = d, n

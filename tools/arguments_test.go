@@ -79,7 +79,7 @@ func TestToolsList(t *testing.T) {
 
 // TestDecode: what is taken, and as what; a refusal names the field, what came, and what is allowed.
 func TestDecode(t *testing.T) {
-	const number, flag, str, control = "; want a number from 0.1 to 45", "; want true or false", "; want a string", "; want no control characters"
+	const number, flag, str, control = "; want a number from 0.1 to 45", "; want true or false", "; want a string", "; want no control or invisible characters"
 	const known, half = "want one of code, language, sandbox_id, timeout, stdin", "holds half of a character (a lone surrogate, or bytes that are no UTF-8); want whole characters"
 	most := strings.Repeat("x", MaxCode)
 	s, _ := offline(t, Config{})

@@ -43,10 +43,10 @@ func (s *Server) run(ctx context.Context, id string, l *Language, limit time.Dur
 	if err != nil {
 		return nil, err
 	}
+	defer s.release(b)
 	if err := b.lacks(l); err != nil {
 		return nil, err
 	}
-	defer s.use(b)()
 	select {
 	case s.runs <- struct{}{}:
 		defer func() { <-s.runs }()
@@ -69,7 +69,7 @@ func (s *Server) run(ctx context.Context, id string, l *Language, limit time.Dur
 	}
 	s.answered(b)
 	x := &execution{SandboxID: b.id, DurationMS: r.Duration.Milliseconds(), Command: r.Typed}
-	notes := x.output(r)
+	notes := x.output(r, b.Limits.Output)
 	advice := x.judge(r, l, b, limit, asked)
 	for _, n := range append([]string{advice, remark}, notes...) {
 		if n != "" {
@@ -137,7 +137,7 @@ func (x *execution) judgeExit(r *dockercli.Result, l *Language, b *sandbox) (adv
 	switch {
 	case r.Exit == 0:
 		x.Status = ok
-		if x.StdoutBytes+x.StderrBytes == 0 {
+		if strings.TrimSpace(x.Stdout+x.Stderr) == "" {
 			advice = "nothing was printed; print what you want to see"
 		}
 	case r.OOM:
@@ -148,7 +148,7 @@ func (x *execution) judgeExit(r *dockercli.Result, l *Language, b *sandbox) (adv
 		advice = "start fewer at a time; the operator's -pids sets the limit"
 	default:
 		x.Status = programError
-		if advice = l.advice(x.Stderr, b.Image); advice == "" && r.Exit > 128 && r.Exit <= 128+64 {
+		if advice = l.advice(x.Stderr, b.Image, b.Network); advice == "" && r.Exit > 128 && r.Exit <= 128+64 {
 			advice = fmt.Sprintf("%d is how a program ends that is killed by signal %d, %v", r.Exit, r.Exit-128, syscall.Signal(r.Exit-128))
 		}
 	}

@@ -43,16 +43,11 @@ func (s *Server) initialize(ctx context.Context, args arguments) (*mcp.CallToolR
 			return nil, unknownLanguage(name)
 		}
 	}
-	b, err := s.make(ctx, cmp.Or(args.text("image"), s.Image), args.flag("network"))
+	b, err := s.make(ctx, cmp.Or(args.text("image"), s.Image), args.flag("network"), l)
 	if err != nil {
 		return nil, err
 	}
-	if l != nil {
-		if err := b.lacks(l); err != nil {
-			b.Close("its image lacks " + l.Name)
-			return nil, err
-		}
-	}
+	defer s.release(b)
 	s.answered(b)
 	fit := b.Limits.Fit()
 	x := initialized{

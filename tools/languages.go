@@ -35,7 +35,7 @@ var Languages = []Language{
 		Dedent: true,
 		Hints: []Hint{
 			{re(`EOFError: EOF when reading a line`), "the program read input that it was not given: pass it as stdin"},
-			{re(`ModuleNotFoundError: No module named '([^']+)'`), "the image {image} has no Python module $1, and a sandbox has no network to fetch it: use an image that has it, or do without"},
+			{re(`ModuleNotFoundError: No module named '([\w.]{1,80})'`), "the image {image} has no Python module $1, and a sandbox has no network to fetch it: use an image that has it, or do without"},
 			{re(`(?m)^ *[!%].*\n(?: +\^+\n)?SyntaxError`), "this is plain Python: lines with ! or % are a notebook's; use language sh for commands"},
 		},
 	},
@@ -43,7 +43,7 @@ var Languages = []Language{
 		Name: "javascript", Aliases: []string{"js", "node", "nodejs"},
 		Program: "node", File: ".main.js", Run: "exec node .main.js",
 		Hints: []Hint{
-			{re(`Cannot find module '([^'./][^']*)'`), "the image {image} has no npm module $1, and a sandbox has no network to fetch it: use an image that has it, or do without"},
+			{re(`Cannot find module '([\w@][\w@/.-]{0,80})'`), "the image {image} has no npm module $1, and a sandbox has no network to fetch it: use an image that has it, or do without"},
 			{re(`Cannot use import statement outside a module|await is only valid in async functions`), "the program runs as a CommonJS script: use require, and an async function around await"},
 		},
 	},
@@ -51,18 +51,22 @@ var Languages = []Language{
 		Name: "sh", Aliases: []string{"shell"},
 		Program: "sh", File: ".main.sh", Run: "exec sh .main.sh",
 		Hints: []Hint{
-			{re(`(?:\.main\.sh: )?(?:line )?\d+: (\S+): not found`), "the image {image} has no $1"},
+			{re(`(?m)^\.main\.sh: (?:line )?\d+: ([\w./+-]{1,80}): (?:command )?not found`), "the image {image} has no $1"},
 		},
 	},
 }
 
+// noNetwork is for programs that want one.
+var noNetwork = Hint{re(`(?i:temporary failure in name resolution|name or service not known|network is unreachable|bad address ')|\b(?:ENOTFOUND|EAI_AGAIN|ENETUNREACH)\b`),
+	"the sandbox has no network"}
+
 // hints are those of any language.
 var hints = []Hint{
-	{re(`(?i)temporary failure in name resolution|name or service not known|network is unreachable|ENOTFOUND|EAI_AGAIN|ENETUNREACH|bad address`), "the sandbox has no network"},
+	noNetwork,
 	{re(`No space left on device|ENOSPC`), "the sandbox's /workspace, /tmp or /dev/shm is full: remove files, or use another sandbox"},
 	{re(`Read-only file system|EROFS`), "only /workspace and /tmp can be written"},
 	{re(`MemoryError|heap out of memory|Cannot allocate memory|ENOMEM`), "the sandbox's memory is full: work on smaller pieces; the operator's -memory sets it"},
-	{re(`(?i)can't fork|cannot fork|can't start new thread|Resource temporarily unavailable|EAGAIN`), "the sandbox's limit of processes and threads is reached; the operator's -pids sets it"},
+	{re(`(?i)can(?:'t|not) fork|can't start new thread|spawn \S+ EAGAIN`), "the sandbox's limit of processes and threads is reached; the operator's -pids sets it"},
 }
 
 func re(s string) *regexp.Regexp { return regexp.MustCompile(s) }
@@ -120,8 +124,10 @@ var fence = regexp.MustCompile("(?s)^\\s*```[\\w+-]*[ \\t]*\\r?\\n(.*?\\n)[ \\t]
 // unwrap takes off what chat puts around a program: a Markdown fence, and, where
 // indentation matters, the indentation of the whole. remark says what it did.
 func (l *Language) unwrap(code string) (bare, remark string) {
+	without := "the indentation of the whole program was taken off"
 	if m := fence.FindStringSubmatch(code); m != nil && !strings.Contains(m[1], "\n```") {
 		code, remark = m[1], "the Markdown fence around the code was taken off"
+		without = "the Markdown fence around the code and its indentation were taken off"
 	}
 	if !l.Dedent {
 		return code, remark
@@ -142,12 +148,15 @@ func (l *Language) unwrap(code string) (bare, remark string) {
 			return code, remark
 		}
 	}
-	return strings.Join(lines, ""), "the indentation of the whole program was taken off"
+	return strings.Join(lines, ""), without
 }
 
 // advice is a hint for what a failed program printed on stderr.
-func (l *Language) advice(stderr, image string) string {
+func (l *Language) advice(stderr, image string, network bool) string {
 	for _, h := range slices.Concat(l.Hints, hints) {
+		if network && h.Advice == noNetwork.Advice {
+			continue
+		}
 		if m := h.Stderr.FindStringSubmatchIndex(stderr); m != nil {
 			return strings.ReplaceAll(string(h.Stderr.ExpandString(nil, h.Advice, stderr, m)), "{image}", image)
 		}

@@ -55,7 +55,7 @@ func TestUnwrap(t *testing.T) {
 		{"fenced", "python", "```python\nprint(1)\n```", "print(1)\n", fenced},
 		{"fenced, CRLF", "python", "\r\n```py\r\nprint(1)\r\n```\r\n", "print(1)\r\n", fenced},
 		{"fenced sh", "sh", "```\n  echo hi\n```\n", "  echo hi\n", fenced},
-		{"both", "python", "  ```python\n  x\n  y\n  ```\n", "x\ny\n", dedented},
+		{"both", "python", "  ```python\n  x\n  y\n  ```\n", "x\ny\n", "the Markdown fence around the code and its indentation were taken off"},
 		{"sh stays indented", "sh", "  echo hi\n", "  echo hi\n", ""},
 		{"fences in a string", "python", inString, inString, ""},
 		{"two fences", "python", "```\na\n```\ntext\n```\nb\n```", "```\na\n```\ntext\n```\nb\n```", ""},
@@ -103,13 +103,13 @@ func TestAdvice(t *testing.T) {
 		}
 		for i, sample := range printed {
 			for _, stderr := range sample[1:] {
-				if got := l.advice(stderr, "IMG"); !strings.HasPrefix(got, sample[0]) || !rows[i].Stderr.MatchString(stderr) {
+				if got := l.advice(stderr, "IMG", false); !strings.HasPrefix(got, sample[0]) || !rows[i].Stderr.MatchString(stderr) {
 					t.Errorf("%s, hint %d: %q: %q; want %s", l.Name, i, stderr, got, sample[0])
 				}
 			}
 		}
 		for _, stderr := range []string{"", trace + "ZeroDivisionError: division by zero\n", "Error: Cannot find module './mine'\n"} {
-			if got := l.advice(stderr, "IMG"); got != "" {
+			if got := l.advice(stderr, "IMG", false); got != "" {
 				t.Errorf("%s: %q: %q; want none", l.Name, stderr, got)
 			}
 		}

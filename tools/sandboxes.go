@@ -60,7 +60,7 @@ type Server struct {
 	last    string   // the sandbox that last answered
 	pulls   map[string]*pull
 	closed  bool
-	implied sync.Mutex // held while a sandbox is made that no call named
+	implied chan struct{} // holds one token while a sandbox is made that no call named
 }
 
 type end struct {
@@ -76,15 +76,16 @@ type sandbox struct {
 	made      time.Time
 	lifetime  *time.Timer
 
-	mu   sync.Mutex
-	busy int // calls under way
-	idle *time.Timer
+	mu     sync.Mutex
+	busy   int  // calls under way
+	rested bool // it is being ended for want of calls
+	idle   *time.Timer
 }
 
 // NewServer makes a server. It starts nothing: a client may only be probing.
 func NewServer(c Config) *Server {
 	ctx, stop := context.WithCancel(context.Background())
-	return &Server{Config: c, ctx: ctx, stop: stop, runs: make(chan struct{}, c.Runs), ended: map[string]end{}, pulls: map[string]*pull{}}
+	return &Server{Config: c, ctx: ctx, stop: stop, runs: make(chan struct{}, c.Runs), implied: make(chan struct{}, 1), ended: map[string]end{}, pulls: map[string]*pull{}}
 }
 
 // Close ends all sandboxes, side by side, and waits for it.
@@ -171,8 +172,9 @@ func (s *Server) allowed(name string) (pullable bool, err error) {
 	return false, fail(badArgument, "image %q is not allowed here; want %s", name, strings.Join(append(slices.Clone(s.AllowImage), s.Image), ", "))
 }
 
-// make makes a sandbox and waits until code can run in it.
-func (s *Server) make(ctx context.Context, image string, network bool) (*sandbox, error) {
+// make makes a sandbox and waits until code can run in it. It must have the
+// language l, if that is not nil. The caller has to release it.
+func (s *Server) make(ctx context.Context, image string, network bool, l *Language) (*sandbox, error) {
 	pullable, err := s.allowed(image)
 	if err != nil {
 		return nil, err
@@ -204,7 +206,13 @@ func (s *Server) make(ctx context.Context, image string, network bool) (*sandbox
 	if err != nil {
 		return nil, err
 	}
-	b := &sandbox{Sandbox: box, id: dockercli.Random(16), languages: found(box.Found), made: time.Now()}
+	b := &sandbox{Sandbox: box, id: dockercli.Random(16), languages: found(box.Found), made: time.Now(), busy: 1}
+	if l != nil {
+		if err := b.lacks(l); err != nil {
+			go b.Close("its image lacks " + l.Name)
+			return nil, err
+		}
+	}
 	if s.closed {
 		go b.Close("the server ended")
 		return nil, fail(sandboxEnded, "the server is ending")
@@ -212,6 +220,7 @@ func (s *Server) make(ctx context.Context, image string, network bool) (*sandbox
 	s.live = append(s.live, b)
 	b.lifetime = time.AfterFunc(s.Lifetime, func() { b.Close(fmt.Sprintf("its life span of %s was over", seconds(s.Lifetime))) })
 	b.idle = time.AfterFunc(s.Idle, func() { b.rest(s.Idle) })
+	b.idle.Stop()
 	go s.forget(b)
 	return b, nil
 }
@@ -221,11 +230,7 @@ func (s *Server) place() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n := len(s.live) + s.making; n >= s.Sandboxes {
-		var ids []string
-		for _, b := range s.live {
-			ids = append(ids, b.id)
-		}
-		f := fail(busy, "there are %d sandboxes already, and no more are allowed: %s", n, strings.Join(ids, ", "))
+		f := fail(busy, "there are %d sandboxes already, and no more are allowed: %s", n, s.ids())
 		f.Hint = "use one of them, or end one with stop_sandbox; the operator's -sandboxes sets how many"
 		return f
 	}
@@ -236,25 +241,36 @@ func (s *Server) place() error {
 // rest ends a sandbox that has been idle for that long.
 func (b *sandbox) rest(idle time.Duration) {
 	b.mu.Lock()
-	resting := b.busy == 0
+	b.rested = b.busy == 0
+	rested := b.rested
 	b.mu.Unlock()
-	if resting {
+	if rested {
 		b.Close(fmt.Sprintf("it was idle for %s", seconds(idle)))
 	}
 }
 
-// use keeps a sandbox from being idle until the call is over.
-func (s *Server) use(b *sandbox) (release func()) {
+// hold keeps a sandbox from being idle until release; false if it is ending.
+func (b *sandbox) hold() bool {
+	select {
+	case <-b.Done():
+		return false
+	default:
+	}
 	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.rested {
+		return false
+	}
 	b.busy++
 	b.idle.Stop()
-	b.mu.Unlock()
-	return func() {
-		b.mu.Lock()
-		if b.busy--; b.busy == 0 {
-			b.idle.Reset(s.Idle)
-		}
-		b.mu.Unlock()
+	return true
+}
+
+func (s *Server) release(b *sandbox) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.busy--; b.busy == 0 {
+		b.idle.Reset(s.Idle)
 	}
 }
 
@@ -278,14 +294,14 @@ func (s *Server) forget(b *sandbox) {
 
 // lookup finds a live sandbox: by its id, or, without one, the newest. remark
 // is what the caller should be told about the choice. No sandbox and no id is
-// nil without an error.
+// nil without an error. The caller has to release what it got.
 func (s *Server) lookup(id string) (b *sandbox, remark string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if id != "" {
 		for _, b := range s.live {
 			if b.id == id {
-				if b.over() {
+				if !b.hold() {
 					return nil, "", gone(id, end{b.Why(), time.Now()})
 				}
 				return b, "", nil
@@ -305,7 +321,7 @@ func (s *Server) lookup(id string) (b *sandbox, remark string, err error) {
 		remark = fmt.Sprintf("the sandbox of the last call ended at %s: %s; its files are gone with it", e.at.UTC().Format(time.RFC3339), e.why)
 	}
 	for _, b := range slices.Backward(s.live) {
-		if !b.over() {
+		if b.hold() {
 			if len(s.live) > 1 && remark == "" {
 				remark = "without sandbox_id the newest of " + fmt.Sprint(len(s.live)) + " sandboxes was used: " + b.id
 			}
@@ -315,22 +331,14 @@ func (s *Server) lookup(id string) (b *sandbox, remark string, err error) {
 	return nil, remark, nil
 }
 
-// over says whether the sandbox has ended, though nobody may have noted it.
-func (b *sandbox) over() bool {
-	select {
-	case <-b.Done():
-		return true
-	default:
-		return false
-	}
-}
-
 func gone(id string, e end) *failure {
 	f := fail(sandboxEnded, "sandbox %s ended at %s: %s", id, e.at.UTC().Format(time.RFC3339), e.why)
 	f.Hint = "its files are gone; call initialize_sandbox for a new one"
+	f.past = true
 	return f
 }
 
+// ids lists the live sandboxes; s.mu is held.
 func (s *Server) ids() string {
 	var ids []string
 	for _, b := range s.live {
@@ -345,17 +353,16 @@ func (s *Server) obtain(ctx context.Context, id string, l *Language) (b *sandbox
 	if b, remark, err = s.lookup(id); b != nil || err != nil {
 		return b, remark, err
 	}
-	s.implied.Lock()
-	defer s.implied.Unlock()
-	if b, remark, err = s.lookup(""); b != nil || err != nil {
+	select {
+	case s.implied <- struct{}{}:
+		defer func() { <-s.implied }()
+	case <-ctx.Done():
+		return nil, "", waited(ctx, "another call is still starting the sandbox")
+	}
+	if b, _, err := s.lookup(""); b != nil || err != nil {
 		return b, remark, err
 	}
-	b, err = s.make(ctx, s.Image, false)
-	if err != nil {
-		return nil, "", err
-	}
-	if err := b.lacks(l); err != nil {
-		b.Close("its image lacks " + l.Name)
+	if b, err = s.make(ctx, s.Image, false, l); err != nil {
 		return nil, "", err
 	}
 	if remark != "" {

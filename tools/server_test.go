@@ -202,7 +202,7 @@ func TestLookup(t *testing.T) {
 	s.ended["old"], s.last = end{"it was idle", time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}, "old"
 	find("", "", "the sandbox of the last call"+gone)
 	for _, id := range []string{"one", "two"} {
-		s.live = append(s.live, &sandbox{Sandbox: &dockercli.Sandbox{}, id: id})
+		s.live = append(s.live, &sandbox{Sandbox: &dockercli.Sandbox{}, id: id, idle: time.AfterFunc(time.Hour, func() {})})
 	}
 	find("", "two", "the sandbox of the last call"+gone)
 	s.last = "one"

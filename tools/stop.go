@@ -19,12 +19,9 @@ type stopped struct {
 func (s *Server) stopSandbox(_ context.Context, args arguments) (*mcp.CallToolResult, error) {
 	id := args.text("sandbox_id")
 	b, _, err := s.lookup(id)
-	s.mu.Lock()
-	_, past := s.ended[id]
-	s.mu.Unlock()
 	var f *failure
 	switch {
-	case err != nil && past && errors.As(err, &f):
+	case errors.As(err, &f) && f.past:
 		return answer("nothing to stop: "+f.Cause, stopped{Status: ok, SandboxID: id, Note: f.Cause}, false), nil
 	case err != nil:
 		return nil, err
@@ -32,6 +29,7 @@ func (s *Server) stopSandbox(_ context.Context, args arguments) (*mcp.CallToolRe
 		const none = "nothing to stop: there is no sandbox"
 		return answer(none, stopped{Status: ok, Note: none}, false), nil
 	}
+	defer s.release(b)
 	if err := b.Close("stop_sandbox was called"); err != nil {
 		f := failed(err)
 		f.Cause = "the sandbox " + b.id + " is still there: " + f.Cause

@@ -106,7 +106,7 @@ func (s *Server) MCP(version string) *server.MCPServer {
 				return
 			}
 		}
-		r.Params.Name = fmt.Sprintf("%.80s (%s)", r.Params.Name, wantOneOf(r.Params.Name, names))
+		r.Params.Name = fmt.Sprintf("%s (%s)", shown(r.Params.Name), wantOneOf(r.Params.Name, names))
 	})
 	m := server.NewMCPServer("mcp-docker-interpreter", version,
 		server.WithToolCapabilities(true), server.WithInstructions(fmt.Sprintf(instructions, s.network())), server.WithHooks(hooks))
@@ -161,10 +161,10 @@ func failed(err error) *failure {
 	var e *dockercli.Error
 	switch {
 	case errors.As(err, &f):
-		return &failure{f.Status, f.Cause, f.Hint}
+		return &failure{Status: f.Status, Cause: f.Cause, Hint: f.Hint}
 	case errors.As(err, &e):
 		said, _ := clean([]byte(e.Said))
-		return &failure{engineFailed, e.Op + ": " + said, e.Hint}
+		return &failure{Status: engineFailed, Cause: e.Op + ": " + said, Hint: e.Hint}
 	case errors.Is(err, context.Canceled):
 		return fail(cancelled, "the call was taken back")
 	}

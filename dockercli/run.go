@@ -1,0 +1,276 @@
+package dockercli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Program is what a sandbox is to run.
+type Program struct {
+	File           string    // its name in /workspace, a plain word
+	Run            string    // shell line that runs it, such as "exec python3 .main.py"
+	Code, Stdin    []byte    // its bytes, as they are
+	Stdout, Stderr io.Writer // get its output as it comes; nil keeps Limits.Output of it in the Result
+}
+
+// Ending says how a run ended.
+type Ending string
+
+// The endings of a run.
+const (
+	Exited    Ending = "exited"    // by itself: see Result.Exit
+	NoRoom    Ending = "no room"   // the program could not be stored whole, and was not run
+	TimedOut  Ending = "timed out" // its time was up, and it was ended with all that it had started
+	Cancelled Ending = "cancelled" // the caller lost interest; the same
+	Killed    Ending = "killed"    // the shell above the program was killed: no exit status is known
+	Broken    Ending = "broken"    // the engine's CLI ended in the middle; what ran was ended
+	Lost      Ending = "lost"      // the sandbox has ended
+)
+
+// Result is what became of a run.
+type Result struct {
+	How            Ending
+	Exit           int // exit status, 128+n for signal n; -1 if How is not Exited
+	Stdout, Stderr Output
+	Duration       time.Duration // of the program, without the engine's preparations
+	OOM            bool          // something was killed meanwhile for lack of memory
+	PIDs           bool          // a fork was refused meanwhile: the process limit
+	Left           string        // names of processes that still run
+	Typed          string        // the command line, if Engine.Trace is set
+	Said           string        // the CLI's own words, if it broke
+}
+
+// Run runs one program and returns when it has ended, or limit is over, or ctx
+// ends; then nothing of it runs any more, nor of anything else in the sandbox.
+// Runs take turns. An error means that the program was not started.
+func (s *Sandbox) Run(ctx context.Context, p *Program, limit time.Duration) (*Result, error) {
+	select {
+	case s.turn <- struct{}{}:
+	case <-s.done:
+		return &Result{How: Lost, Exit: -1}, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	r := &run{Sandbox: s, result: &Result{Exit: -1}, done: make(chan struct{})}
+	r.capture[0].Limit, r.capture[1].Limit = s.Limits.Output, s.Limits.Output
+	nonce := Random(12)
+	for i, w := range []io.Writer{p.Stdout, p.Stderr} {
+		if w == nil {
+			w = &r.capture[i]
+		}
+		r.stream[i] = newStream(nonce, w)
+	}
+	in := input(p)
+	r.cmd = s.Engine.command(context.Background(), s.Engine.ExecArgs(&s.Spec, nonce)...)
+	r.cmd.Stdin, r.cmd.Stdout, r.cmd.Stderr = bytes.NewReader(in), r.stream[0], r.stream[1]
+	var err error
+	if r.result.Typed, err = s.Engine.start(r.cmd, in); err != nil {
+		<-s.turn
+		return nil, err
+	}
+	go func() {
+		r.cmd.Wait()
+		close(r.done)
+	}()
+	if err := r.follow(ctx, limit); err != nil {
+		return nil, err
+	}
+	for i := range r.stream {
+		out := [...]*Output{&r.result.Stdout, &r.result.Stderr}[i]
+		r.stream[i].mu.Lock()
+		*out = r.capture[i].Output()
+		r.stream[i].mu.Unlock()
+	}
+	return r.result, nil
+}
+
+// run is a Run under way.
+type run struct {
+	*Sandbox
+	result  *Result
+	stream  [2]*stream
+	capture [2]Capture
+	cmd     *exec.Cmd
+	done    chan struct{} // the CLI has ended
+	began   time.Time
+}
+
+// follow waits for the end, and gives the turn back.
+func (r *run) follow(ctx context.Context, limit time.Duration) error {
+	starting := time.NewTimer(execLimit)
+	defer starting.Stop()
+	var timeUp <-chan time.Time
+	began, out, errs := r.stream[0].began, r.stream[0].ended, r.stream[1].ended
+	for out != nil || errs != nil {
+		select {
+		case <-began:
+			began, r.began = nil, time.Now()
+			starting.Stop()
+			timer := time.NewTimer(limit)
+			defer timer.Stop()
+			timeUp = timer.C
+		case <-out:
+			out = nil
+		case <-errs:
+			errs = nil
+		case <-r.done:
+			if r.stream[0].reached(r.stream[0].ended) {
+				out, errs = nil, nil // all was read before the CLI counts as ended
+				break
+			}
+			return r.broke()
+		case <-starting.C:
+			r.stop(Broken)
+			return &Error{Op: r.Engine.line("exec"), Said: fmt.Sprintf("the program was not started within %v", execLimit), Hint: "the engine" + host() + " is slow or does not answer"}
+		case <-timeUp:
+			r.stop(TimedOut)
+			return nil
+		case <-ctx.Done():
+			r.stop(Cancelled)
+			return nil
+		}
+	}
+	r.finish(r.stream[0].ending)
+	go r.leave()
+	return nil
+}
+
+// finish reads the trailer: status, counts, names of what still runs. The
+// program may have forged it: whatever it says, it says about itself.
+func (r *run) finish(ending string) {
+	f := append(strings.Fields(ending), "", "", "")
+	r.result.Duration = time.Since(r.began)
+	r.counts(f[1], f[2])
+	if reason, notRun := strings.CutPrefix(f[0], "!"); notRun {
+		r.result.How, r.result.Said = NoRoom, reason
+		return
+	}
+	exit, err := strconv.Atoi(f[0])
+	if err != nil || exit < 0 || exit > 255 {
+		r.result.How = Killed
+		return
+	}
+	r.result.How, r.result.Exit = Exited, exit
+	r.result.Left = strings.TrimSpace(strings.Join(f[3:], " "))
+}
+
+// counts compares the kernel's counters with those of the begin mark.
+func (r *run) counts(oom, pids string) {
+	first := append(strings.Fields(r.stream[0].mark), "", "")
+	rose := func(a, b string) bool {
+		x, errX := strconv.Atoi(a)
+		y, errY := strconv.Atoi(b)
+		return errX == nil && errY == nil && y > x
+	}
+	r.result.OOM, r.result.PIDs = rose(first[0], oom), rose(first[1], pids)
+}
+
+// leave gives the turn back once the run has removed its files, and lets the
+// CLI live as long as a child of the program holds its pipes: killed, it would
+// break the child's next write.
+func (r *run) leave() {
+	tidy := time.NewTimer(tidyLimit)
+	defer tidy.Stop()
+	select {
+	case <-r.stream[0].gone:
+	case <-r.done:
+	case <-tidy.C:
+	}
+	<-r.turn
+	select {
+	case <-r.done:
+		return
+	case <-time.After(drainLimit):
+	}
+	r.mu.Lock()
+	r.drained = append(r.drained, r.cmd)
+	var oldest *exec.Cmd
+	if len(r.drained) > maxDrained {
+		oldest, r.drained = r.drained[0], r.drained[1:]
+	}
+	r.mu.Unlock()
+	if oldest != nil {
+		killGroup(oldest)
+	}
+	<-r.done
+	r.mu.Lock()
+	for i, cmd := range r.drained {
+		if cmd == r.cmd {
+			r.drained = append(r.drained[:i:i], r.drained[i+1:]...)
+			break
+		}
+	}
+	r.mu.Unlock()
+}
+
+// stop ends a run that did not end by itself, and gives the turn back.
+func (r *run) stop(how Ending) {
+	defer func() { <-r.turn }()
+	r.result.How = how
+	if !r.began.IsZero() {
+		r.result.Duration = time.Since(r.began)
+	}
+	swept, err := r.sweep()
+	select {
+	case <-r.done:
+	case <-time.After(drainLimit):
+	}
+	killGroup(r.cmd)
+	select {
+	case <-r.done:
+	case <-time.After(stopLimit):
+	}
+	for _, s := range r.stream {
+		s.flush()
+	}
+	if err != nil {
+		r.result.How = Lost
+		r.Close(err.Error())
+		return
+	}
+	r.counts(swept[0], swept[1])
+}
+
+// broke judges a CLI that ended before the end marks. What it ran may run on.
+func (r *run) broke() error {
+	alone := killed(r.cmd)
+	code := r.cmd.ProcessState.ExitCode()
+	for _, s := range r.stream {
+		s.flush()
+	}
+	select { // does it end because the sandbox does?
+	case <-r.Sandbox.done:
+	case <-time.After(drainLimit):
+	}
+	select {
+	case <-r.Sandbox.done:
+		<-r.turn
+		r.result.How = Lost
+		return nil
+	default:
+	}
+	said := r.stream[1].said()
+	if r.began.IsZero() && r.stream[0].reached(r.stream[0].began) {
+		r.began = time.Now()
+	}
+	r.stop(Killed)
+	switch {
+	case r.result.How == Lost:
+	case r.began.IsZero() && code == 137:
+		r.result.How = Lost
+		r.Close("its memory is full of what earlier programs left in it, files or shared memory, so that nothing could start any more")
+	case r.began.IsZero():
+		return newError(r.Engine.line("exec"), said, fmt.Errorf("exit status %d before the program began", code))
+	case alone || code != 137:
+		r.result.How = Broken
+		r.result.Said = cmp.Or(said, r.cmd.ProcessState.String())
+	}
+	return nil
+}
