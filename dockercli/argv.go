@@ -39,8 +39,9 @@ var runScript string
 // process, again and again until it is alone, and answers "swept COUNT OOM
 // PIDS": processes left with itself, kills for lack of memory and refused forks
 // since the start ("-" if unknown). The line p is answered with pong. Its
-// parameters are the programs to look for; it says "ready", those it found, and
-// the paths of whatever can be written on a disk of the host.
+// parameters are the programs to look for; it says "ready", those it found, the
+// paths of whatever can be written on a disk of the host, and "gvisor" where the
+// kernel's version is the one that gVisor makes up.
 func SupervisorScript() string { return counts + supervisor }
 
 // RunScript runs one program in a sandbox. It reads from stdin: a line to go, a

@@ -65,10 +65,10 @@ func FuzzCapture(f *testing.F) {
 const testNonce = "f123456789abcdee01234567" // no end of it is its start
 
 // feed writes to a new stream in chunks of the given sizes, again and again.
-func feed(t *testing.T, wire string, sizes ...byte) (s *stream, out string) {
+func feed(t *testing.T, wire string, sizes ...byte) (s *stream, out *bytes.Buffer) {
 	t.Helper()
-	var b bytes.Buffer
-	s = newStream(testNonce, &b)
+	out = &bytes.Buffer{}
+	s = newStream(testNonce, out)
 	most := 0
 	for i := 0; len(wire) > 0; i++ {
 		n := len(wire)
@@ -83,7 +83,7 @@ func feed(t *testing.T, wire string, sizes ...byte) (s *stream, out string) {
 		}
 		wire = wire[n:]
 	}
-	return s, b.String()
+	return s, out
 }
 
 // wire is what RUN prints on stdout.
@@ -107,11 +107,7 @@ func TestStreamEnds(t *testing.T) {
 		{"after the end", wire("", "abc", "0 0 0", long+"\n"+testNonce+" out"), true, true, false, "abc", "abc", ""},
 		{"tidied up", wire("", "abc", "0 0 0", "\n"+testNonce+" out\n"), true, true, true, "abc", "abc", ""},
 	} {
-		var b bytes.Buffer
-		s := newStream(testNonce, &b)
-		for i := range c.in {
-			s.Write([]byte{c.in[i]})
-		}
+		s, b := feed(t, c.in, 0)
 		got := fmt.Sprintf("%v %v %v %q", s.reached(s.began), s.reached(s.ended), s.reached(s.gone), b.String())
 		s.flush()
 		s.Write([]byte("too late"))
@@ -134,8 +130,9 @@ func FuzzStream(f *testing.F) {
 	f.Add("", "x", strings.Repeat("x", 5000), testNonce, []byte{3})
 	f.Fuzz(func(t *testing.T, noise, output, ending, later string, sizes []byte) {
 		in := wire(noise, output, ending, later)
-		check := func(s *stream, out string) {
+		check := func(s *stream, b *bytes.Buffer) {
 			t.Helper()
+			out := b.String()
 			switch first, _, _ := strings.Cut(ending, "\n"); {
 			case strings.Contains(noise, testNonce) || strings.Contains(output, "\n"+testNonce+" end"): // it lies about itself
 			case out != output || s.mark != " 1 2" || !s.reached(s.ended) || len(ending) < maxTrailer/2 && s.ending != strings.TrimSpace(first), len(noise) < 4<<10 && s.said() != strings.TrimSpace(noise):

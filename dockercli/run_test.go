@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -107,6 +108,8 @@ func TestRunEnds(t *testing.T) {
 	for signal, status := range map[string]string{"TERM": "143", "INT": "130", "HUP": "129", "QUIT": "131", "PIPE": "141", "ALRM": "142", "USR1": "138", "USR2": "140"} {
 		cases = append(cases, ending{"echo before; kill -s " + signal + " 0; sleep 5; echo after", status, "before\n", ""})
 	}
+	signal.Notify(make(chan os.Signal, 1)) // what the test itself ignores, the programs would, too
+	defer signal.Reset()
 	eachShell(t, func(t *testing.T, shell []string) {
 		for _, c := range cases {
 			runHere(t, shell, t.TempDir(), sh(c.code), 0).check(t, c.status, c.stdout, c.stderr)

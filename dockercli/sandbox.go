@@ -35,6 +35,7 @@ type Sandbox struct {
 	Spec
 	Engine *Engine
 	Found  []string // programs of Spec.Probe that the image has
+	GVisor bool     // its kernel is gVisor's
 	Typed  string   // the command line, if Engine.Trace is set
 
 	stdin io.WriteCloser
@@ -99,7 +100,9 @@ func (e *Engine) startOnce(ctx context.Context, spec Spec) (*Sandbox, error) {
 	select {
 	case found := <-s.lines.ready:
 		for _, word := range strings.Fields(found) {
-			if !strings.HasPrefix(word, "/") {
+			if word == "gvisor" {
+				s.GVisor = true
+			} else if !strings.HasPrefix(word, "/") {
 				s.Found = append(s.Found, word)
 			} else if !slices.ContainsFunc(e.RunFlags, func(f string) bool { return strings.Contains(f, word) }) {
 				go s.Close("its image has a volume")

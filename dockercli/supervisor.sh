@@ -12,6 +12,7 @@ for c; do command -v "$c" >/dev/null 2>&1 && f="$f $c"; done
 while read -r d m t o; do
   case $t in proc|sysfs|tmpfs|devpts|mqueue|cgroup*) ;; *) case $o in rw,*) f="$f $m";; esac;; esac
 done </proc/mounts
+read -r v </proc/version; case $v in *"Jan 10 15:06:54 PST 2016"*) f="$f gvisor";; esac
 echo "ready$f"
 while [ $n -lt 100 ]; do
   if read -r c; then n=0; case $c in k) sweep;; p) echo pong;; esac; else n=$((n+1)); fi

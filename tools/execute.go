@@ -60,6 +60,9 @@ func (s *Server) run(ctx context.Context, id string, l *Language, limit time.Dur
 		limit = max(min(limit, time.Until(deadline)-3*time.Second), minTimeout)
 	}
 	p.File, p.Run = l.File, l.Run
+	if b.GVisor {
+		p.Run = cmp.Or(l.GVisor, l.Run)
+	}
 	r, err := b.Run(ctx, p, limit)
 	if err != nil {
 		if ctx.Err() != nil {

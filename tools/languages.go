@@ -1,10 +1,16 @@
 package tools
 
 import (
+	_ "embed"
 	"regexp"
 	"slices"
 	"strings"
+
+	"mcp-docker-interpreter/dockercli"
 )
+
+//go:embed wholewrites.py
+var wholeWrites string
 
 // Language is a row of the other table: all that there is to say about one.
 type Language struct {
@@ -13,6 +19,7 @@ type Language struct {
 	Program string   // what an image needs; looked for as a sandbox starts
 	File    string   // the program's file in /workspace: a name that no user's file has
 	Run     string   // shell line
+	GVisor  string   // the same where the kernel is gVisor; "": no other
 	Env     []string // set for every run in a sandbox, since one language may start another
 	Dedent  bool     // indentation has a meaning, and that of the whole program has none
 	Hints   []Hint
@@ -30,6 +37,10 @@ var Languages = []Language{
 	{
 		Name: "python", Aliases: []string{"py", "python3"},
 		Program: "python3", File: ".main.py", Run: "exec python3 .main.py",
+		// A full pipe of gVisor takes a part of a long write, and unbuffered
+		// Python does not go on with the rest.
+		GVisor: "mkdir -p /tmp/.py; printf %b " + dockercli.Quote(strings.ReplaceAll(wholeWrites, "\n", `\n`)) + " >/tmp/.py/sitecustomize.py; " +
+			"export PYTHONPATH=/tmp/.py${PYTHONPATH:+:$PYTHONPATH}; exec python3 .main.py",
 		// Unbuffered, or the output of a killed program is lost.
 		Env:    []string{"PYTHONUNBUFFERED=1", "PYTHONUTF8=1", "PYTHONDONTWRITEBYTECODE=1"},
 		Dedent: true,
