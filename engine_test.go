@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -177,23 +178,26 @@ func (e engine) start(t *testing.T, label string, args ...string) *server {
 		t.Errorf("left behind: %q", left)
 		e.cli(append([]string{"rm", "--force"}, left...)...)
 	})
-	go func() {
-		defer close(s.lines)
-		for r := bufio.NewReader(out); ; {
-			line, err := r.ReadBytes('\n')
-			if err != nil {
-				return
-			}
-			var m map[string]any
-			if json.Unmarshal(line, &m) != nil {
-				m = map[string]any{"not JSON": string(line)}
-			}
-			s.lines <- m
-		}
-	}()
+	go s.read(out)
 	s.send("initialize", map[string]any{"protocolVersion": "2025-11-25", "capabilities": map[string]any{}, "clientInfo": map[string]any{"name": "test", "version": "1"}})
 	s.next(t)
 	return s
+}
+
+// read reads what the server says.
+func (s *server) read(out io.Reader) {
+	defer close(s.lines)
+	for r := bufio.NewReader(out); ; {
+		line, err := r.ReadBytes('\n')
+		if err != nil {
+			return
+		}
+		var m map[string]any
+		if json.Unmarshal(line, &m) != nil {
+			m = map[string]any{"not JSON": string(line)}
+		}
+		s.lines <- m
+	}
 }
 
 // send sends a request and returns its id.
@@ -393,4 +397,92 @@ func TestProgress(t *testing.T) {
 	if len(values) < 2 || !slices.IsSorted(values) {
 		t.Errorf("progress: %v", values)
 	}
+}
+
+// TestKilledCLI: when somebody kills the server's own docker exec, the call
+// ends with an engine error, and what ran is ended. (18)
+func TestKilledCLI(t *testing.T) {
+	each(t, func(t *testing.T, e engine) {
+		s := e.start(t, "--label=test="+dockercli.Random(8))
+		s.call("execute_code", map[string]any{"code": "print(1)"})
+		s.next(t)
+		s.call("execute_code", map[string]any{"language": "sh", "code": "setsid sleep 777 & sleep 777"})
+		time.Sleep(time.Second)
+		clis, _ := exec.Command("pgrep", "--parent", fmt.Sprint(s.Process.Pid), "--full", " exec ").Output()
+		if len(strings.Fields(string(clis))) != 1 {
+			t.Fatalf("CLIs that run exec: %q", clis)
+		}
+		exec.Command("kill", "-9", strings.TrimSpace(string(clis))).Run()
+		if got := text(s.next(t)); !strings.HasPrefix(got, "engine: the engine's command ended in the middle of the run (signal: killed)") {
+			t.Error(got)
+		}
+		s.call("execute_code", map[string]any{"code": "import glob\nprint(sum(b'777' in open(f,'rb').read() for f in glob.glob('/proc/[0-9]*/cmdline')))"})
+		if got := text(s.next(t)); got != "0" {
+			t.Errorf("%s programs run on", got)
+		}
+	})
+}
+
+// TestRemoved: a sandbox that somebody removes is lost, which the call under
+// way says, and the next one, which gets a new sandbox.
+func TestRemoved(t *testing.T) {
+	each(t, func(t *testing.T, e engine) {
+		label := "--label=test=" + dockercli.Random(8)
+		s := e.start(t, label)
+		s.call("initialize_sandbox", map[string]any{})
+		id := strings.Fields(text(s.next(t)))[1]
+		s.call("execute_code", map[string]any{"language": "sh", "code": "echo before; sleep 777"})
+		time.Sleep(time.Second)
+		e.cli("rm", "--force", e.containers(label)[0])
+		if got := text(s.next(t)); !strings.HasPrefix(got, "sandbox_lost: the sandbox "+id+" ended during the run: its container ended, though nobody here asked for it") || !strings.Contains(got, "\nbefore\n") {
+			t.Error(got)
+		}
+		s.call("execute_code", map[string]any{"code": "1", "sandbox_id": id})
+		if got := text(s.next(t)); !strings.HasPrefix(got, "sandbox_ended: sandbox "+id+" ended at ") {
+			t.Error(got)
+		}
+		s.call("execute_code", map[string]any{"code": "print(2)"})
+		if got := text(s.next(t)); !strings.HasPrefix(got, "2\n[the sandbox of the last call ended at ") || !strings.HasSuffix(got, "this is a new one]") {
+			t.Error(got)
+		}
+	})
+}
+
+// TestHangingEngine: an engine that takes calls and never answers costs a call
+// some seconds, and nobody else anything. (27)
+func TestHangingEngine(t *testing.T) {
+	if realDocker == "" {
+		t.Skip("no docker CLI here")
+	}
+	socket := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	t.Setenv("DOCKER_HOST", "unix://"+socket)
+	e := engine{name: "hanging", line: realDocker}
+	exe, _ := exec.LookPath("mcp-docker-interpreter")
+	s := &server{Cmd: exec.Command(exe), lines: make(chan map[string]any, 100)}
+	s.Env = e.environ("--label=test=1")
+	s.in, _ = s.StdinPipe()
+	out, _ := s.StdoutPipe()
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { s.in.Close(); s.Process.Kill(); s.Wait() }()
+	go s.read(out)
+	start := time.Now()
+	s.call("initialize_sandbox", map[string]any{})
+	s.call("list_sandboxes", map[string]any{})
+	ping := s.send("ping", nil)
+	if m := s.next(t); m["id"] != float64(ping) {
+		t.Errorf("ping was not answered first, but %v", m)
+	}
+	for range 2 {
+		if got := text(s.next(t)); !strings.Contains(got, "no answer within") || !strings.Contains(got, socket) {
+			t.Error(got)
+		}
+	}
+	t.Logf("answered after %v", time.Since(start).Round(time.Second))
 }

@@ -94,7 +94,10 @@ func (f *fake) supervise() int {
 			name = n
 		}
 	}
-	fmt.Fprint(os.Stderr, f.get("stderr", ""))
+	if said := f.get("stderr", ""); said != "" {
+		fmt.Fprint(os.Stderr, said)
+		time.Sleep(100 * time.Millisecond) // a real one says it long before its container runs
+	}
 	if d, err := time.ParseDuration(f.get("after", "")); err == nil {
 		time.AfterFunc(d, func() {
 			f.touch("ended-" + name)
@@ -132,7 +135,10 @@ func (f *fake) program(script []byte) int {
 	fmt.Printf("%s 0 0\n", nonce)
 	fmt.Fprintf(os.Stderr, "%s\n", nonce)
 	fmt.Print(f.get("stdout", ""))
-	fmt.Fprint(os.Stderr, f.get("stderr", ""))
+	if said := f.get("stderr", ""); said != "" {
+		fmt.Fprint(os.Stderr, said)
+		time.Sleep(100 * time.Millisecond) // a real one says it long before its container runs
+	}
 	if d, err := time.ParseDuration(f.get("sleep", "0s")); err == nil {
 		for start := time.Now(); time.Since(start) < d; time.Sleep(5 * time.Millisecond) {
 			if f.exists("swept") || f.exists("ended-"+name) {

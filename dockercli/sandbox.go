@@ -20,6 +20,7 @@ import (
 
 // How long the engine has for what it does in the background of a call.
 const (
+	slowLimit  = 10 * time.Second       // from run to asking whether the engine answers at all
 	startLimit = 45 * time.Second       // from run to the supervisor's "ready"
 	execLimit  = 15 * time.Second       // from exec to the begin mark
 	sweepLimit = 2 * time.Second        // for PID 1 to be alone
@@ -43,7 +44,7 @@ type Sandbox struct {
 	turn  chan struct{} // holds one token: runs take turns
 	done  chan struct{} // closed when the attached CLI has ended
 	cmd   *exec.Cmd
-	words Capture // what the CLI said on stderr
+	words words // what the CLI said on stderr
 
 	mu      sync.Mutex
 	why     string // who ended it, if it was us
@@ -78,7 +79,7 @@ func (e *Engine) Start(ctx context.Context, spec Spec) (*Sandbox, error) {
 
 func (e *Engine) startOnce(ctx context.Context, spec Spec) (*Sandbox, error) {
 	spec.Name = Prefix + Random(8)
-	s := &Sandbox{Spec: spec, Engine: e, turn: make(chan struct{}, 1), done: make(chan struct{}), words: Capture{Limit: 4 << 10},
+	s := &Sandbox{Spec: spec, Engine: e, turn: make(chan struct{}, 1), done: make(chan struct{}), words: words{Capture: Capture{Limit: 4 << 10}},
 		lines: supervisorLines{ready: make(chan string, 1), swept: make(chan string, 8)}}
 	// Not ctx: the CLI must live on, even to its own end, when a call does not.
 	s.cmd = e.command(context.Background(), e.RunArgs(&s.Spec)...)
@@ -95,28 +96,55 @@ func (e *Engine) startOnce(ctx context.Context, spec Spec) (*Sandbox, error) {
 	}
 	go s.wait()
 
-	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("the sandbox was not ready within %v", startLimit))
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	late := time.AfterFunc(startLimit, func() {
+		cancel(&Error{Op: e.line("run") + " " + spec.Image, Said: fmt.Sprintf("the sandbox was not ready within %v", startLimit), Hint: "the engine" + host() + " is slow"})
+	})
+	defer late.Stop()
+	slow := time.AfterFunc(slowLimit, func() { // slow is one thing, and dead another
+		if _, err := e.output(ctx, forceLimit, ListArgs()...); err != nil {
+			cancel(err)
+		}
+	})
+	defer slow.Stop()
 	select {
-	case found := <-s.lines.ready:
-		for _, word := range strings.Fields(found) {
-			if word == "gvisor" {
-				s.GVisor = true
-			} else if !strings.HasPrefix(word, "/") {
-				s.Found = append(s.Found, word)
-			} else if !slices.ContainsFunc(e.RunFlags, func(f string) bool { return strings.Contains(f, word) }) {
-				go s.Close("its image has a volume")
-				return nil, &Error{Op: e.line("run") + " " + spec.Image, Said: "the image wants a volume at " + word + ": a writable place on the host's disk, without limit",
-					Hint: "a sandbox has none: use an image without a VOLUME line, or podman, which can ignore it"}
-			}
+	case line := <-s.lines.ready:
+		if err := s.ready(strings.Fields(line)); err != nil {
+			go s.Close("its image has a volume")
+			return nil, err
 		}
 		return s, nil
 	case <-s.done:
 		return nil, s.err
 	case <-ctx.Done():
 		go s.abandon()
-		return nil, &Error{Op: e.line("run") + " " + spec.Image, Said: context.Cause(ctx).Error(), Hint: "the engine" + host() + " is slow or does not answer"}
+		return nil, context.Cause(ctx)
 	}
+}
+
+// ready takes what the supervisor found.
+func (s *Sandbox) ready(words []string) error {
+	for _, word := range words {
+		switch {
+		case word == "gvisor":
+			s.GVisor = true
+		case !strings.HasPrefix(word, "/"):
+			s.Found = append(s.Found, word)
+		case !slices.ContainsFunc(s.Engine.RunFlags, func(f string) bool { return strings.Contains(f, word) }): // the operator's own mount
+			return &Error{Op: s.Engine.line("run") + " " + s.Image, Said: "the image wants a volume at " + word + ": a writable place on the host's disk, without limit",
+				Hint: "a sandbox has none: use an image without a VOLUME line, or podman, which can ignore it"}
+		}
+	}
+	return nil
+}
+
+// Warning is what the CLI said while the sandbox started: limits that it does
+// not keep, for example. Nobody should have to find that out alone.
+func (s *Sandbox) Warning() string {
+	s.words.mu.Lock()
+	defer s.words.mu.Unlock()
+	return strings.TrimSpace(string(s.words.Output().Text))
 }
 
 // abandon gets rid of a container that may not exist yet.
@@ -134,7 +162,7 @@ func (s *Sandbox) wait() {
 	err := s.cmd.Wait()
 	s.stdin.Close()
 	s.mu.Lock()
-	said := strings.TrimSpace(string(s.words.Output().Text))
+	said := s.Warning()
 	if err != nil && said != "" {
 		said = fmt.Sprintf("%s (%v)", said, err)
 	}
@@ -215,6 +243,18 @@ func (s *Sandbox) sweep() (counts [2]string, err error) {
 		}
 	}
 	return counts, fmt.Errorf("its programs could not be ended: %s processes are left", count)
+}
+
+// words is a Capture that is read while it is written.
+type words struct {
+	mu sync.Mutex
+	Capture
+}
+
+func (w *words) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.Capture.Write(p)
 }
 
 // supervisorLines sorts what PID 1 prints. It is written by one goroutine.

@@ -22,6 +22,7 @@ type initialized struct {
 	Network   bool     `json:"network"`
 	Limits    limits   `json:"limits"`
 	EndsAt    string   `json:"ends_at"`
+	Warning   string   `json:"warning,omitempty"`
 	Command   string   `json:"command,omitempty"`
 }
 
@@ -66,10 +67,22 @@ limits: %v processors, %s memory, %d processes, %s in /workspace, %s in /tmp, %s
 it ends by itself after %s without a call, at %s at the latest, and its files with it`,
 		b.id, b.Image, strings.Join(b.languages, ", "), network,
 		fit.CPUs, x.Limits.Memory, fit.PIDs, x.Limits.Workspace, x.Limits.Tmp, seconds(s.Timeout), seconds(MaxTimeout), seconds(s.Idle), x.EndsAt)
+	if x.Warning = b.warning(); x.Warning != "" {
+		text += "\n[" + x.Warning + "]"
+	}
 	if x.Command != "" {
 		text += "\n[command]\n" + x.Command
 	}
 	return answer(text, x, false), nil
+}
+
+// warning is what the engine had to say as the sandbox started.
+func (b *sandbox) warning() string {
+	said, _ := clean([]byte(b.Warning()))
+	if said != "" {
+		said = "the engine said: " + said
+	}
+	return said
 }
 
 // answered notes which sandbox the client has last heard from.

@@ -366,9 +366,9 @@ func (s *Server) obtain(ctx context.Context, id string, l *Language) (b *sandbox
 		return nil, "", err
 	}
 	if remark != "" {
-		remark += "; this is a new one"
+		remark += "; this is a new one; "
 	}
-	return b, remark, nil
+	return b, strings.TrimSuffix(remark+b.warning(), "; "), nil
 }
 
 // lacks says, as an error, that a sandbox's image cannot run a language.
