@@ -131,7 +131,7 @@ func TestFlagBeatsVariable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprint(c.Limits.PIDs, c.Limits.CPUs, c.Image, c.language, c.Limits.Memory, c.command, c.args); got != "99 0.5 alpine:latest sh 67108864 run [-]" {
+	if got := fmt.Sprintln(c.Limits.PIDs, c.Limits.CPUs, c.Image, c.language, c.Limits.Memory, c.command, c.args); got != "99 0.5 alpine:latest sh 67108864 run [-]\n" {
 		t.Error(got)
 	}
 }
