@@ -2,6 +2,7 @@ package tools
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,7 +19,7 @@ func (s *Server) Stdio(ctx context.Context, version string, in io.Reader, out io
 	m := server.NewStdioServer(s.MCP(version))
 	server.WithWorkerPoolSize(100)(m) // who runs is decided by Config.Runs, not here
 	server.WithQueueSize(10000)(m)    // a full one would run calls on the read loop, which hears of no cancellation
-	return m.Listen(ctx, in, out)
+	return m.Listen(ctx, &shortLines{Reader: in}, out)
 }
 
 // Call calls tools of a server of its own from a shell, one after the other,
@@ -159,4 +160,31 @@ func (c *caller) ask(method string, params any) (json.RawMessage, error) {
 			return r.Result, nil
 		}
 	}
+}
+
+// maxMessage is the longest message that is read whole: code and stdin of the
+// full size fit in it, with a backslash before every other character.
+const maxMessage = 40 << 20
+
+// shortLines passes lines on, but of a longer one than maxMessage only its
+// beginning, which is no valid message and answered as such: the protocol's
+// library would read it whole, however long it is.
+type shortLines struct {
+	io.Reader
+	n int // bytes of the line so far
+}
+
+func (s *shortLines) Read(p []byte) (int, error) {
+	n, err := s.Reader.Read(p)
+	kept := p[:0]
+	for line := range bytes.Lines(p[:n]) {
+		body, end := bytes.CutSuffix(line, []byte("\n"))
+		room := max(maxMessage-s.n, 0)
+		s.n += len(body)
+		kept = append(kept, body[:min(len(body), room)]...)
+		if end {
+			kept, s.n = append(kept, '\n'), 0
+		}
+	}
+	return len(kept), err
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log"
 	"os"
 	"slices"
@@ -217,5 +218,14 @@ func TestLookup(t *testing.T) {
 	}
 	if *typed != nil {
 		t.Errorf("started %q", *typed)
+	}
+}
+
+// TestShortLines: A-38, an endless line is not read whole, and the next one is.
+func TestShortLines(t *testing.T) {
+	long := strings.Repeat("x", maxMessage+100000)
+	got, err := io.ReadAll(&shortLines{Reader: strings.NewReader("a\n" + long + "\nb\n\nc")})
+	if want := "a\n" + long[:maxMessage] + "\nb\n\nc"; err != nil || string(got) != want {
+		t.Errorf("%d bytes, %v; want %d", len(got), err, len(want))
 	}
 }
