@@ -175,16 +175,20 @@ type shortLines struct {
 }
 
 func (s *shortLines) Read(p []byte) (int, error) {
-	n, err := s.Reader.Read(p)
-	kept := p[:0]
-	for line := range bytes.Lines(p[:n]) {
-		body, end := bytes.CutSuffix(line, []byte("\n"))
-		room := max(maxMessage-s.n, 0)
-		s.n += len(body)
-		kept = append(kept, body[:min(len(body), room)]...)
-		if end {
-			kept, s.n = append(kept, '\n'), 0
+	for {
+		n, err := s.Reader.Read(p)
+		kept := p[:0]
+		for line := range bytes.Lines(p[:n]) {
+			body, end := bytes.CutSuffix(line, []byte("\n"))
+			room := max(maxMessage-s.n, 0)
+			s.n += len(body)
+			kept = append(kept, body[:min(len(body), room)]...)
+			if end {
+				kept, s.n = append(kept, '\n'), 0
+			}
+		}
+		if len(kept) > 0 || err != nil || len(p) == 0 {
+			return len(kept), err // a bufio.Reader gives up on readers that read nothing too often
 		}
 	}
-	return len(kept), err
 }

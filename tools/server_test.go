@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -223,8 +224,8 @@ func TestLookup(t *testing.T) {
 
 // TestShortLines: A-38, an endless line is not read whole, and the next one is.
 func TestShortLines(t *testing.T) {
-	long := strings.Repeat("x", maxMessage+100000)
-	got, err := io.ReadAll(&shortLines{Reader: strings.NewReader("a\n" + long + "\nb\n\nc")})
+	long := strings.Repeat("x", maxMessage+1000000)
+	got, err := io.ReadAll(bufio.NewReader(&shortLines{Reader: strings.NewReader("a\n" + long + "\nb\n\nc")}))
 	if want := "a\n" + long[:maxMessage] + "\nb\n\nc"; err != nil || string(got) != want {
 		t.Errorf("%d bytes, %v; want %d", len(got), err, len(want))
 	}
