@@ -486,3 +486,50 @@ func TestHangingEngine(t *testing.T) {
 	}
 	t.Logf("answered after %v", time.Since(start).Round(time.Second))
 }
+
+// TestClean: clean removes what dead servers have left, in whatever state, and
+// neither a living server's sandbox nor a stranger's container, whatever its
+// label says. (L-06, L-24, L-31)
+func TestClean(t *testing.T) {
+	each(t, func(t *testing.T, e engine) {
+		label := "--label=test=" + dockercli.Random(8)
+		living := e.start(t, label)
+		living.call("initialize_sandbox", map[string]any{})
+		living.next(t)
+		alive := e.containers(label)
+
+		dead := exec.Command("true")
+		dead.Run()
+		me, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+		ns, _ := os.Readlink("/proc/self/ns/pid")
+		owner := fmt.Sprintf("%s/%s/%d/1", strings.TrimSpace(string(me)), strings.Trim(ns, "pid:[]"), dead.Process.Pid)
+		left := dockercli.Prefix + dockercli.Random(8)
+		stranger := "stranger-" + dockercli.Random(8)
+		for name, labels := range map[string][]string{
+			left:     {"--label=" + dockercli.Label + "=" + left, "--label=" + dockercli.Label + ".owner=" + owner},
+			stranger: {"--label=" + dockercli.Label + "=" + left, "--label=" + dockercli.Label + ".owner=" + owner},
+		} {
+			args := slices.Concat([]string{"run", "--detach", "--ulimit=nofile=1024:1024", "--network=none", "--name=" + name, label}, strings.Fields(e.runFlags), labels)
+			if e.name == "podman" {
+				args = append(args, "--ulimit=nproc=4096:4096")
+			}
+			if out := e.cli(append(args, "--", testImage, "sleep", "600")...); strings.Contains(out, "exit status") {
+				t.Fatal(out)
+			}
+		}
+		defer e.cli("rm", "--force", stranger)
+		clean := exec.Command("mcp-docker-interpreter", "clean")
+		clean.Env = e.environ(label)
+		out, err := clean.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "removed "+left+": its server is gone\n") || strings.Contains(string(out), stranger) || strings.Contains(string(out), alive[0]) {
+			t.Errorf("clean: %v, %s", err, out)
+		}
+		if now := e.containers(label); slices.Contains(now, left) || !slices.Contains(now, stranger) || !slices.Contains(now, alive[0]) {
+			t.Errorf("containers after clean: %q; want %s and %s", now, stranger, alive[0])
+		}
+		living.call("execute_code", map[string]any{"code": "print('alive')"})
+		if got := text(living.next(t)); got != "alive" {
+			t.Error(got)
+		}
+	})
+}

@@ -71,7 +71,7 @@ func (f *fake) run() int {
 		if f.get("exit", "0") == "0" {
 			f.touch(f.verb + "-" + f.args[len(f.args)-1])
 		}
-	case "pull", "ps":
+	case "pull", "ps", "inspect":
 	default:
 		fmt.Fprintf(os.Stderr, "fake engine: no such verb: %q\n", f.args)
 		return 99

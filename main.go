@@ -9,6 +9,7 @@
 //	run [-language L] [FILE]  run one program in a sandbox of its own, as a tool call would
 //	call TOOL [name=value …] [-- TOOL …]
 //	                          call tools from a shell, one after the other, and print the answers
+//	clean [-all]              remove the sandboxes of dead servers; -all: every one of ours
 //	version                   say which version this is
 //
 // run takes the language from -language or the file's ending. Its output
@@ -94,6 +95,20 @@ func Run(ctx context.Context, args []string, stdin *os.File, stdout, stderr io.W
 			return 1
 		case failed:
 			return 1
+		}
+		return 0
+	}
+	if c.command == "clean" {
+		removed, err := s.Clean(ctx, c.all)
+		for _, r := range removed {
+			fmt.Fprintf(stdout, "removed %s: %s\n", r.Name, r.Why)
+		}
+		if err != nil {
+			fmt.Fprintln(stderr, err)
+			return 1
+		}
+		if removed == nil {
+			fmt.Fprintln(stdout, "nothing to remove")
 		}
 		return 0
 	}
@@ -198,6 +213,7 @@ type config struct {
 	args     []string // of the command
 	language string
 	json     bool
+	all      bool
 	verbose  verbose
 }
 
@@ -207,6 +223,9 @@ var commands = map[string]func(*config, *flag.FlagSet){
 	"version": nil,
 	"run": func(c *config, f *flag.FlagSet) {
 		f.StringVar(&c.language, "language", "", "language of the program; default: by the file's ending, else python")
+	},
+	"clean": func(c *config, f *flag.FlagSet) {
+		f.BoolVar(&c.all, "all", false, "remove every sandbox of ours, also those of living servers")
 	},
 	"call": func(c *config, f *flag.FlagSet) {
 		f.BoolVar(&c.json, "json", false, "print whole results as JSON")
@@ -263,7 +282,7 @@ func configure(args []string, env func(string) (string, bool), stderr io.Writer)
 		c.command = f.Arg(0)
 		more, known := commands[c.command]
 		if !known {
-			return nil, fmt.Errorf("unknown command %q; want one of call, run, stdio, version", c.command)
+			return nil, fmt.Errorf("unknown command %q; want one of call, clean, run, stdio, version", c.command)
 		}
 		if more != nil {
 			more(c, f)
@@ -295,7 +314,7 @@ func variable(flag string) string {
 func usage(f *flag.FlagSet, w io.Writer) {
 	fmt.Fprintf(w, `usage: mcp-docker-interpreter [flags] [command]
 
-commands: stdio (default), run [-language L] [FILE|-], call [-json] TOOL [name=value …] [-- TOOL …], version
+commands: stdio (default), run [-language L] [FILE|-], call [-json] TOOL [name=value …] [-- TOOL …], clean [-all], version
 
 flags, each also an environment variable, SANDBOX_<FLAG>:
 `)

@@ -61,6 +61,8 @@ var random = []struct {
 	{regexp.MustCompile(`\b[0-9a-f]{32}\b`), "ID"},
 	{regexp.MustCompile(`\b[0-9a-f]{24}\b`), "NONCE"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`), "TIME"},
+	{regexp.MustCompile(`owner=\S+`), "owner=OWNER"},
+	{regexp.MustCompile(`ends=\d+`), "ends=TIME"},
 	{regexp.MustCompile(`age \d+s`), "age AGE"},
 	{regexp.MustCompile(`"duration_ms":\d+`), `"duration_ms":MS`},
 }
@@ -111,7 +113,7 @@ func TestConfiguration(t *testing.T) {
 		{args: []string{"-v=/nonexistent"}, want: `want a directory that is there`},
 		{args: []string{"-nosuch"}, want: `flag provided but not defined: -nosuch`},
 		{args: []string{"-language=sh"}, want: `flag provided but not defined: -language`},
-		{args: []string{"serve"}, want: `unknown command "serve"; want one of call, run, stdio, version`},
+		{args: []string{"serve"}, want: `unknown command "serve"; want one of call, clean, run, stdio, version`},
 		{args: []string{"run", "a", "b"}, want: `run: unexpected argument "b"`},
 		{args: []string{"stdio", "x"}, want: `stdio: unexpected argument "x"`},
 		{env: map[string]string{"SANDBOX_PIDS": "many"}, want: `SANDBOX_PIDS="many": want a whole number from 16 to 4194304`},

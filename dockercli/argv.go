@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"fmt"
 	"slices"
+	"time"
 )
 
 const (
@@ -17,12 +18,14 @@ const (
 
 // Spec says what sandbox to make.
 type Spec struct {
-	Name    string   // container name: Prefix and random digits, made by us
-	Image   string   // checked by ParseImage
-	Limits  Limits   // see Limits; Fit is applied
-	Network bool     // a network of the engine's instead of none
-	Probe   []string // programs that the supervisor looks for as it starts
-	Env     []string // NAME=value for every run of code: of the languages table, never of a caller
+	Name    string    // container name: Prefix and random digits, made by us
+	Image   string    // checked by ParseImage
+	Limits  Limits    // see Limits; Fit is applied
+	Network bool      // a network of the engine's instead of none
+	Owner   string    // the process that makes it, see owner; made by us
+	Ends    time.Time // when its server will have ended it; zero: nobody has said
+	Probe   []string  // programs that the supervisor looks for as it starts
+	Env     []string  // NAME=value for every run of code: of the languages table, never of a caller
 }
 
 //go:embed counts.sh
@@ -75,6 +78,9 @@ func RemoveArgs(name string) []string { return []string{"rm", "--force", "--volu
 
 // PullArgs fetches an image.
 func PullArgs(image string) []string { return []string{"pull", "--quiet", "--", image} }
+
+// InspectArgs asks for all that the engine knows of one of our containers.
+func InspectArgs(name string) []string { return []string{"inspect", "--type=container", "--", name} }
 
 // ListArgs asks for our containers in any state, and so whether the engine answers.
 func ListArgs() []string {

@@ -29,6 +29,8 @@ var RunRules = []Rule{
 	{"--rm", "nothing is left behind", ""},
 	{"--name={name}", "a name of ours: no caller's word is ever a container", ""},
 	{"--label={label}={name}", "tells our containers from a stranger's", ""},
+	{"--label={label}.owner={owner}", "a later server removes it if its own is dead, and never a living one's", ""},
+	{"--label={label}.ends={ends}", "the same by its age, where nobody can tell who is dead", ""},
 	{"--pull=never", "a pull is a step of its own, with its own rules and time", ""},
 	{"--entrypoint=/bin/sh", "the image's ENTRYPOINT would swallow the supervisor", ""},
 	{"--no-healthcheck", "the image's HEALTHCHECK would run as root in the sandbox", ""},
@@ -140,12 +142,16 @@ func (e *Engine) fill(rules []Rule, s *Spec) []string {
 	if e.Podman {
 		tmpfs = ",notmpcopyup" // what the image has there stays out, as with docker
 	}
+	ends := "never"
+	if !s.Ends.IsZero() {
+		ends = strconv.FormatInt(s.Ends.Unix(), 10)
+	}
 	network := "none"
 	if s.Network {
 		network = "bridge"
 	}
 	r := strings.NewReplacer(
-		"{name}", s.Name, "{label}", Label, "{network}", network, "{user}", User,
+		"{name}", s.Name, "{label}", Label, "{owner}", s.Owner, "{ends}", ends, "{network}", network, "{user}", User,
 		"{memory}", Size(l.Memory), "{pids}", strconv.FormatInt(l.PIDs, 10),
 		"{cpus}", strconv.FormatFloat(l.CPUs, 'f', -1, 64), "{threads}", fmt.Sprint(int(math.Ceil(l.CPUs))),
 		"{workspace}", Size(l.Workspace()), "{tmp}", Size(l.Tmp()), "{shm}", Size(roundDown(l.Shm)), "{tmpfs}", tmpfs,

@@ -9,13 +9,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 var update = flag.Bool("update", false, "rewrite the goldens")
 
 // spec is a sandbox whose name is not random.
 func spec() *Spec {
-	return &Spec{Name: Prefix + "0123456789abcdef", Image: "alpine:latest", Limits: DefaultLimits,
+	return &Spec{Name: Prefix + "0123456789abcdef", Image: "alpine:latest", Limits: DefaultLimits, Owner: "boot/1/2/3", Ends: time.Unix(1767225600, 0),
 		Probe: []string{"python3", "sh"}, Env: []string{"PYTHONUNBUFFERED=1"}}
 }
 

@@ -78,7 +78,7 @@ func (e *Engine) Start(ctx context.Context, spec Spec) (*Sandbox, error) {
 }
 
 func (e *Engine) startOnce(ctx context.Context, spec Spec) (*Sandbox, error) {
-	spec.Name = Prefix + Random(8)
+	spec.Name, spec.Owner = Prefix+Random(8), owner()
 	s := &Sandbox{Spec: spec, Engine: e, turn: make(chan struct{}, 1), done: make(chan struct{}), words: words{Capture: Capture{Limit: 4 << 10}},
 		lines: supervisorLines{ready: make(chan string, 1), swept: make(chan string, 8)}}
 	// Not ctx: the CLI must live on, even to its own end, when a call does not.
@@ -203,12 +203,20 @@ func (s *Sandbox) Close(why string) error {
 	}
 }
 
+// remove ends and removes a container, by its name; one that is gone, or going,
+// is no error.
+func (e *Engine) remove(ctx context.Context, name string) error {
+	e.output(ctx, forceLimit, KillArgs(name)...) // rm of podman is slow without it
+	_, err := e.output(ctx, forceLimit, RemoveArgs(name)...)
+	if err != nil && !isKind(err, noContainer) && !strings.Contains(err.Error(), "already in progress") {
+		return err
+	}
+	return nil
+}
+
 // force removes a container that does not end by the end of its stdin.
 func (s *Sandbox) force() error {
-	ctx := context.Background()
-	s.Engine.output(ctx, forceLimit, KillArgs(s.Name)...) // rm of podman is slow without it
-	_, err := s.Engine.output(ctx, forceLimit, RemoveArgs(s.Name)...)
-	if err != nil && !isKind(err, noContainer) && !strings.Contains(err.Error(), "already in progress") {
+	if err := s.Engine.remove(context.Background(), s.Name); err != nil {
 		return err
 	}
 	select {

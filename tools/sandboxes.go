@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"path"
 	"slices"
 	"strings"
@@ -39,6 +40,7 @@ const (
 	MaxTimeout = 45 * time.Second
 	minTimeout = 100 * time.Millisecond
 	pullLimit  = 30 * time.Minute
+	sweepDelay = 5 * time.Second
 	maxEnded   = 1000 // sandboxes whose end is remembered
 )
 
@@ -60,6 +62,7 @@ type Server struct {
 	last    string   // the sandbox that last answered
 	pulls   map[string]*pull
 	closed  bool
+	swept   sync.Once
 	implied chan struct{} // holds one token while a sandbox is made that no call named
 }
 
@@ -189,7 +192,7 @@ func (s *Server) make(ctx context.Context, image string, network bool, l *Langua
 	if err := s.place(); err != nil {
 		return nil, err
 	}
-	spec := dockercli.Spec{Image: image, Limits: s.Limits, Network: network, Probe: programs(), Env: environment()}
+	spec := dockercli.Spec{Image: image, Limits: s.Limits, Network: network, Ends: time.Now().Add(s.Lifetime), Probe: programs(), Env: environment()}
 	box, err := e.Start(ctx, spec)
 	if dockercli.IsNoImage(err) {
 		if !pullable {
@@ -222,7 +225,29 @@ func (s *Server) make(ctx context.Context, image string, network bool, l *Langua
 	b.idle = time.AfterFunc(s.Idle, func() { b.rest(s.Idle) })
 	b.idle.Stop()
 	go s.forget(b)
+	s.swept.Do(func() { time.AfterFunc(sweepDelay, s.sweep) })
 	return b, nil
+}
+
+// sweep removes what dead servers have left, once in a server's life, and not
+// as it starts: many a client starts one only to probe it.
+func (s *Server) sweep() {
+	e, err := s.find()
+	if err == nil {
+		_, err = e.Sweep(s.ctx, false)
+	}
+	if err != nil && s.ctx.Err() == nil {
+		log.Printf("removing what dead servers have left: %v", err)
+	}
+}
+
+// Clean removes the sandboxes of dead servers, or with all every one of ours.
+func (s *Server) Clean(ctx context.Context, all bool) ([]dockercli.Removed, error) {
+	e, err := s.find()
+	if err != nil {
+		return nil, err
+	}
+	return e.Sweep(ctx, all)
 }
 
 // place takes one of the places for sandboxes.
