@@ -51,12 +51,11 @@ func (f *fake) run() int {
 		return f.exit()
 	}
 	f.n = f.count()
-	var script []byte
-	if f.verb == "exec" && !f.has("cli") {
-		script, _ = io.ReadAll(os.Stdin)
+	if f.verb == "exec" {
+		return f.program()
 	}
-	f.log(script)
-	if d, err := time.ParseDuration(f.get("sleep", "0s")); err == nil && f.verb != "exec" {
+	f.log(nil)
+	if d, err := time.ParseDuration(f.get("sleep", "0s")); err == nil {
 		time.Sleep(d)
 	}
 	switch f.verb {
@@ -65,8 +64,6 @@ func (f *fake) run() int {
 			break
 		}
 		return f.supervise()
-	case "exec":
-		return f.program(script)
 	case "kill", "rm":
 		if f.get("exit", "0") == "0" {
 			f.touch(f.verb + "-" + f.args[len(f.args)-1])
@@ -120,20 +117,25 @@ func (f *fake) supervise() int {
 }
 
 // program is RUN.
-func (f *fake) program(script []byte) int {
+func (f *fake) program() int {
 	if f.has("cli") {
+		f.log(nil)
 		fmt.Fprint(os.Stderr, f.get("cli", ""))
 		return f.exit()
 	}
 	nonce, name := f.args[len(f.args)-1], f.args[len(f.args)-6]
 	fmt.Print(f.get("noise", ""))
 	fmt.Fprint(os.Stderr, f.get("noise", ""))
-	if !strings.HasPrefix(string(script), "go\nf=") {
+	stdin := bufio.NewReader(os.Stdin)
+	line, _ := stdin.ReadString('\n')
+	fmt.Printf("\n%s 0 0\n", nonce)
+	fmt.Fprintf(os.Stderr, "\n%s\n", nonce)
+	script, _ := io.ReadAll(stdin)
+	f.log(append([]byte(line), script...))
+	if line != "go\n" || !strings.HasPrefix(string(script), "f=") {
 		fmt.Fprintf(os.Stderr, "fake engine: no header: %q\n", script)
 		return 99
 	}
-	fmt.Printf("%s 0 0\n", nonce)
-	fmt.Fprintf(os.Stderr, "%s\n", nonce)
 	fmt.Print(f.get("stdout", ""))
 	if said := f.get("stderr", ""); said != "" {
 		fmt.Fprint(os.Stderr, said)

@@ -9,6 +9,7 @@
 //	run [-language L] [FILE]  run one program in a sandbox of its own, as a tool call would
 //	call TOOL [name=value …] [-- TOOL …]
 //	                          call tools from a shell, one after the other, and print the answers
+//	doctor                    say what is there, what is missing and the remedy; attack a sandbox
 //	clean [-all]              remove the sandboxes of dead servers; -all: every one of ours
 //	version                   say which version this is
 //
@@ -16,6 +17,9 @@
 // streams as it comes, standard input is the program's, and the exit status is
 // the program's; 124 if its time was up, 125 if it could not be run, 130 if it
 // was interrupted. Without FILE, or with -, the program is standard input.
+//
+// doctor exits with 1 if a call would fail, 2 if a protection or a limit does
+// not hold.
 //
 // call takes name=value, name=@FILE for a file's content and name:=JSON for a
 // value that is no string; without a tool it reads calls from standard input, a
@@ -98,7 +102,10 @@ func Run(ctx context.Context, args []string, stdin *os.File, stdout, stderr io.W
 		}
 		return 0
 	}
-	if c.command == "clean" {
+	switch c.command {
+	case "doctor":
+		return s.Doctor(ctx, stdout)
+	case "clean":
 		removed, err := s.Clean(ctx, c.all)
 		for _, r := range removed {
 			fmt.Fprintf(stdout, "removed %s: %s\n", r.Name, r.Why)
@@ -221,6 +228,7 @@ type config struct {
 var commands = map[string]func(*config, *flag.FlagSet){
 	"stdio":   nil,
 	"version": nil,
+	"doctor":  nil,
 	"run": func(c *config, f *flag.FlagSet) {
 		f.StringVar(&c.language, "language", "", "language of the program; default: by the file's ending, else python")
 	},
@@ -282,7 +290,7 @@ func configure(args []string, env func(string) (string, bool), stderr io.Writer)
 		c.command = f.Arg(0)
 		more, known := commands[c.command]
 		if !known {
-			return nil, fmt.Errorf("unknown command %q; want one of call, clean, run, stdio, version", c.command)
+			return nil, fmt.Errorf("unknown command %q; want one of call, clean, doctor, run, stdio, version", c.command)
 		}
 		if more != nil {
 			more(c, f)
@@ -314,7 +322,7 @@ func variable(flag string) string {
 func usage(f *flag.FlagSet, w io.Writer) {
 	fmt.Fprintf(w, `usage: mcp-docker-interpreter [flags] [command]
 
-commands: stdio (default), run [-language L] [FILE|-], call [-json] TOOL [name=value …] [-- TOOL …], clean [-all], version
+commands: stdio (default), run [-language L] [FILE|-], call [-json] TOOL [name=value …] [-- TOOL …], clean [-all], doctor, version
 
 flags, each also an environment variable, SANDBOX_<FLAG>:
 `)

@@ -113,7 +113,7 @@ func TestConfiguration(t *testing.T) {
 		{args: []string{"-v=/nonexistent"}, want: `want a directory that is there`},
 		{args: []string{"-nosuch"}, want: `flag provided but not defined: -nosuch`},
 		{args: []string{"-language=sh"}, want: `flag provided but not defined: -language`},
-		{args: []string{"serve"}, want: `unknown command "serve"; want one of call, clean, run, stdio, version`},
+		{args: []string{"serve"}, want: `unknown command "serve"; want one of call, clean, doctor, run, stdio, version`},
 		{args: []string{"run", "a", "b"}, want: `run: unexpected argument "b"`},
 		{args: []string{"stdio", "x"}, want: `stdio: unexpected argument "x"`},
 		{env: map[string]string{"SANDBOX_PIDS": "many"}, want: `SANDBOX_PIDS="many": want a whole number from 16 to 4194304`},

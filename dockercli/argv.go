@@ -50,7 +50,8 @@ func SupervisorScript() string { return counts + supervisor }
 // RunScript runs one program in a sandbox. It reads from stdin: a line to go, a
 // header line of assignments (f file name, c bytes of code, in bytes of input,
 // r what to run), then the bytes. Its parameter is a nonce, that marks on both
-// streams where the program's output begins and ends.
+// streams where the program's output begins and ends. What is shorter than 4096
+// bytes, and so comes in one piece or not at all, it does not count.
 func RunScript() string { return counts + runScript }
 
 // RunArgs is the command line that starts a sandbox.
@@ -87,14 +88,16 @@ func ListArgs() []string {
 	return []string{"ps", "--all", "--no-trunc", "--filter=label=" + Label, "--format={{.Names}}"}
 }
 
-// Header is what follows the line to go: what to run, and how much is coming.
-// Stdin that is nil is not the same as empty: the program meets end of file
-// either way, but only the first is known to have come unasked.
+// header is what follows the line to go: what to run, and how much is coming.
+// File is a plain word, and Run one line: they come of the languages table.
 func header(p *Program) string {
 	return fmt.Sprintf("f=%s c=%d in=%d r=%s\n", p.File, len(p.Code), len(p.Stdin), Quote(p.Run))
 }
 
-// input is all that a run reads from its stdin.
+// goLine has RUN begin; what follows comes only after its begin mark.
+const goLine = "go\n"
+
+// input is all that a run reads from its stdin after that.
 func input(p *Program) []byte {
-	return slices.Concat([]byte("go\n"+header(p)), p.Code, p.Stdin)
+	return slices.Concat([]byte(header(p)), p.Code, p.Stdin)
 }

@@ -60,6 +60,7 @@ func (e *Engine) output(ctx context.Context, limit time.Duration, args ...string
 	}
 	err := cmd.Wait()
 	if cause := context.Cause(ctx); err != nil && cause != nil {
+		killGroup(cmd) // what a wrapper script started may not have heard of the end
 		said := strings.TrimSpace(string(stderr.Output().Text))
 		return "", &Error{Op: e.line(args[0]), Said: strings.TrimPrefix(said+": "+cause.Error(), ": "),
 			Hint: "the engine" + host() + " does not answer: is it running, and is it the right one?"}

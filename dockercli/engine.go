@@ -65,9 +65,13 @@ func Parse(line string) (*Engine, error) {
 			return &Engine{Command: append([]string{path}, words[1:]...)}, nil
 		}
 	}
+	said := fmt.Sprintf("no %s on PATH (%s) nor in %s", strings.Join(names, ", no "), os.Getenv("PATH"), strings.Join(wellKnown(), ", "))
+	if strings.ContainsAny(names[0], `/\`) {
+		said = fmt.Sprintf("no program %s", names[0])
+	}
 	return nil, &Error{
 		Op:   "looking for the engine",
-		Said: fmt.Sprintf("no %s on PATH (%s) nor in %s", strings.Join(names, ", no "), os.Getenv("PATH"), strings.Join(wellKnown(), ", ")),
+		Said: said,
 		Hint: "install Docker or Podman, or name the program with -engine or SANDBOX_ENGINE, such as /path/to/docker",
 	}
 }
@@ -162,6 +166,8 @@ func isKind(err error, k kind) bool {
 	return errors.As(err, &e) && e.kind == k
 }
 
+var onlyCPUs = re(`as there are only (\d+) CPUs available`)
+
 // remedies: what engines say, in the order of asking, and what helps.
 var remedies = []struct {
 	said *regexp.Regexp
@@ -185,7 +191,7 @@ var remedies = []struct {
 		"the registry cannot be reached from the engine: is there a network? An image that is on the machine already needs none"},
 	{re(`(?i)exec format error`), other, "the image is for another architecture than the engine's"},
 	{re(`(?i)"/bin/sh": (?:stat|executable file|no such)|/bin/sh.*no such file|executable .?/bin/sh.? not found`), other, "a sandbox needs an image with /bin/sh"},
-	{re(`as there are only (\d+) CPUs available`), tooManyCPUs, "the engine has $1 processors; lower -cpus"},
+	{onlyCPUs, tooManyCPUs, "the engine has $1 processors; lower -cpus"},
 	{re(`(?i)setrlimit|setting rlimit`), other, "the engine's user may not have the limits that a sandbox sets: raise the hard limits of nofile (1024) and nproc (4096)"},
 	{re(`(?i)crun:.*|unknown version specified`), other, `the low-level runtime failed: podman's -engine "podman --runtime=runc" often helps, or another cgroup manager, see podman info`},
 	{re(`(?i)unknown flag: (\S+)|flag provided but not defined: (\S+)`), other, "this CLI is too old for the sandbox's protections: docker 20.10 or podman 4 is needed"},

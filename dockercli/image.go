@@ -29,7 +29,8 @@ func ParseImage(name string) (Image, error) {
 		return Image{}, fmt.Errorf("image: %d characters; want at most 255", len(name))
 	}
 	m := reference.FindStringSubmatch(name)
-	if m == nil || slices.Contains(transports, m[2]) && m[1] == "" && m[3] != "" {
+	way, _, has := strings.Cut(name, ":")
+	if m == nil || has && slices.Contains(transports, way) {
 		return Image{}, fmt.Errorf("image %q is no image name; want one like alpine, python:3.12-slim or registry.example:5000/team/image:tag", name)
 	}
 	img := Image{Name: name}

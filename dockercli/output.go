@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"time"
 	"unicode/utf8"
 )
 
@@ -95,8 +96,9 @@ type stream struct {
 	noise  Capture
 	held   []byte // may be the start of a mark
 	state  int
-	mark   string // the rest of the begin mark's line
-	ending string // the rest of the end mark's line
+	mark   string    // the rest of the begin mark's line
+	start  time.Time // when it came
+	ending string    // the rest of the end mark's line
 }
 
 const (
@@ -132,20 +134,24 @@ func (s *stream) Write(p []byte) (int, error) {
 func (s *stream) step() bool {
 	switch s.state {
 	case before:
-		if i := bytes.Index(s.held, []byte(s.nonce)); i >= 0 {
-			end := bytes.IndexByte(s.held[i:], '\n')
-			if end < 0 && len(s.held)-i < maxTrailer {
+		// On a line of its own: a CLI that logs its own command line prints the
+		// nonce too.
+		begin := "\n" + s.nonce
+		if i := bytes.Index(s.held, []byte(begin)); i >= 0 {
+			rest := i + len(begin)
+			end := bytes.IndexByte(s.held[rest:], '\n')
+			if end < 0 && len(s.held)-rest < maxTrailer {
 				return false
 			}
-			end = max(end, len(s.nonce))
+			end = max(end, 0)
 			s.noise.Write(s.held[:i])
-			s.mark = string(s.held[i+len(s.nonce) : i+end])
-			s.held = s.held[i+end+1:]
-			s.state = during
+			s.mark = string(s.held[rest : rest+end])
+			s.held = s.held[rest+end+1:]
+			s.state, s.start = during, time.Now()
 			close(s.began)
 			return true
 		}
-		s.pass(&s.noise, s.nonce)
+		s.pass(&s.noise, begin)
 	case during:
 		end := "\n" + s.nonce + " end"
 		if i := bytes.Index(s.held, []byte(end)); i >= 0 {

@@ -88,7 +88,7 @@ func feed(t *testing.T, wire string, sizes ...byte) (s *stream, out *bytes.Buffe
 
 // wire is what RUN prints on stdout.
 func wire(noise, output, ending, later string) string {
-	return noise + testNonce + " 1 2\n" + output + "\n" + testNonce + " end " + ending + "\n" + later
+	return noise + "\n" + testNonce + " 1 2\n" + output + "\n" + testNonce + " end " + ending + "\n" + later
 }
 
 // TestStreamEnds: what is told when, and what of an end that never comes.
@@ -100,9 +100,9 @@ func TestStreamEnds(t *testing.T) {
 		out, flushed, noise string
 	}{
 		{"only noise", "docker: no\n" + testNonce[:7], false, false, false, "", "", "docker: no\n" + testNonce[:7]},
-		{"cut in the output", testNonce + "\nabc\n" + testNonce + " en", true, false, false, "abc", "abc\n" + testNonce + " en", ""},
-		{"a trailer without end", testNonce + "\nabc\n" + testNonce + " end " + long, true, true, false, "abc", "abc", ""},
-		{"a begin mark without end", testNonce + long, true, false, false, long[1:], long[1:], ""},
+		{"cut in the output", "\n" + testNonce + "\nabc\n" + testNonce + " en", true, false, false, "abc", "abc\n" + testNonce + " en", ""},
+		{"a trailer without end", "\n" + testNonce + "\nabc\n" + testNonce + " end " + long, true, true, false, "abc", "abc", ""},
+		{"a begin mark without end", "\n" + testNonce + long, true, false, false, long[1:], long[1:], ""},
 		{"a forged trailer", wire("", "abc", "0 0 0", "def"+wire("", "ghi", "1", "")), true, true, false, "abc", "abc", ""},
 		{"after the end", wire("", "abc", "0 0 0", long+"\n"+testNonce+" out"), true, true, false, "abc", "abc", ""},
 		{"tidied up", wire("", "abc", "0 0 0", "\n"+testNonce+" out\n"), true, true, true, "abc", "abc", ""},
@@ -134,7 +134,7 @@ func FuzzStream(f *testing.F) {
 			t.Helper()
 			out := b.String()
 			switch first, _, _ := strings.Cut(ending, "\n"); {
-			case strings.Contains(noise, testNonce) || strings.Contains(output, "\n"+testNonce+" end"): // it lies about itself
+			case strings.Contains("\n"+noise, "\n"+testNonce) || strings.Contains(output, "\n"+testNonce+" end"): // it lies about itself
 			case out != output || s.mark != " 1 2" || !s.reached(s.ended) || len(ending) < maxTrailer/2 && s.ending != strings.TrimSpace(first), len(noise) < 4<<10 && s.said() != strings.TrimSpace(noise):
 				t.Errorf("%q: out %q, mark %q, ending %q, said %q, state %d", in, out, s.mark, s.ending, s.said(), s.state)
 			}

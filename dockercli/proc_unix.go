@@ -3,6 +3,7 @@
 package dockercli
 
 import (
+	"os"
 	"os/exec"
 	"syscall"
 )
@@ -11,7 +12,13 @@ func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: t
 
 // endGroup asks a CLI to end: TERM first, since sudo passes it on and KILL it
 // cannot; WaitDelay makes sure.
-func endGroup(cmd *exec.Cmd) error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+func endGroup(cmd *exec.Cmd) error {
+	err := syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
+	if err == syscall.ESRCH {
+		return os.ErrProcessDone // it had ended by itself, and what it says holds
+	}
+	return err
+}
 
 // killGroup ends a CLI, and what a wrapper script started, at once.
 func killGroup(cmd *exec.Cmd) { syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

@@ -15,6 +15,10 @@ func Quote(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
+// dashTrap is a line of a here-document of which dash (0.5.12) loses a byte: it
+// begins like the delimiter, and goes on with a byte that is not ASCII.
+var dashTrap = regexp.MustCompile(`(?m)^E(?:O(?:F_*)?)?[^\x00-\x7f]`)
+
 // Typed writes a command line the way a careful person would type it: a flag a
 // line, then stdin as a here-document. Pasted into a shell it does the same.
 // Stdin that no here-document can hold (a NUL, no newline at its end) is left
@@ -33,7 +37,7 @@ func Typed(args []string, stdin []byte) string {
 	}
 	switch in := string(stdin); {
 	case stdin == nil:
-	case strings.HasSuffix(in, "\n") && !strings.Contains(in, "\x00"):
+	case strings.HasSuffix(in, "\n") && !strings.Contains(in, "\x00") && !dashTrap.MatchString(in):
 		end := "EOF"
 		for strings.Contains(in, end) {
 			end += "_"

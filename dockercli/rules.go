@@ -18,7 +18,7 @@ import (
 type Rule struct {
 	Flag string // one argv element; {names} are filled in, see Spec
 	Why  string // what breaks, or gets out, without it
-	On   string // "docker", "podman" or "runsc": only there; "": everywhere
+	On   string // where it applies, see Engine.applies; "": everywhere
 }
 
 // RunRules are the flags of every sandbox: THE TABLE. A user's value never
@@ -76,7 +76,7 @@ var RunRules = []Rule{
 	{"--cpus={cpus}", "a program cannot take all processors", ""},
 	{"--pids-limit={pids}", "a fork bomb ends here", ""},
 	{"--ulimit=nproc={pids}:{pids}", "runsc does not keep --pids-limit, but counts this per sandbox", "runsc"},
-	{"--ulimit=nproc=4096:4096", "podman raises it beyond what some hosts allow; docker would count it over all containers", "podman"},
+	{"--ulimit=nproc=4096:4096", "podman raises it beyond what some hosts allow; docker would count it over all containers", "podman without runsc"},
 	{"--ulimit=nofile=1024:1024", "descriptors; podman raises it beyond what some hosts allow", ""},
 	{"--ulimit=core=0:0", "no core dumps, neither here nor in a handler of the host", ""},
 	{"--sysctl=kernel.shm_rmid_forced=1", "shared memory that outlives its program would fill the sandbox for good", ""},
@@ -112,14 +112,11 @@ type Limits struct {
 // DefaultLimits are those of a sandbox of which nobody asked for others.
 var DefaultLimits = Limits{CPUs: 2, Memory: 1 << 30, PIDs: 256, Disk: 384 << 20, Shm: 64 << 20, Output: 32 << 10}
 
-// Fit returns the limits with Disk and Shm scaled down to half the memory
-// together: files lie in memory, and full of them nothing could run any more.
+// Fit returns the limits with Disk and Shm at most half the memory together:
+// files lie in memory, and full of them nothing could run any more.
 func (l Limits) Fit() Limits {
-	if all := l.Disk + l.Shm; all > l.Memory/2 {
-		scale := float64(l.Memory/2) / float64(all)
-		l.Disk = int64(float64(l.Disk) * scale)
-		l.Shm = int64(float64(l.Shm) * scale)
-	}
+	l.Shm = min(l.Shm, l.Memory/16)
+	l.Disk = min(l.Disk, l.Memory/2-l.Shm)
 	return l
 }
 
@@ -153,7 +150,7 @@ func (e *Engine) fill(rules []Rule, s *Spec) []string {
 	r := strings.NewReplacer(
 		"{name}", s.Name, "{label}", Label, "{owner}", s.Owner, "{ends}", ends, "{network}", network, "{user}", User,
 		"{memory}", Size(l.Memory), "{pids}", strconv.FormatInt(l.PIDs, 10),
-		"{cpus}", strconv.FormatFloat(l.CPUs, 'f', -1, 64), "{threads}", fmt.Sprint(int(math.Ceil(l.CPUs))),
+		"{cpus}", strconv.FormatFloat(math.Round(l.CPUs*100)/100, 'f', -1, 64), "{threads}", fmt.Sprint(int(math.Ceil(l.CPUs))),
 		"{workspace}", Size(l.Workspace()), "{tmp}", Size(l.Tmp()), "{shm}", Size(roundDown(l.Shm)), "{tmpfs}", tmpfs,
 	)
 	var args []string
@@ -165,8 +162,10 @@ func (e *Engine) fill(rules []Rule, s *Spec) []string {
 	return args
 }
 
+// applies says whether a rule is for this engine. runsc is known by the
+// operator's flags only.
 func (e *Engine) applies(on string) bool {
-	runsc := slices.ContainsFunc(e.RunFlags, func(f string) bool { return strings.Contains(f, "runsc") })
+	runsc := slices.ContainsFunc(slices.Concat(e.Command, e.RunFlags), func(f string) bool { return strings.Contains(f, "runsc") })
 	switch on {
 	case "":
 		return true
@@ -174,6 +173,8 @@ func (e *Engine) applies(on string) bool {
 		return !e.Podman
 	case "podman":
 		return e.Podman
+	case "podman without runsc":
+		return e.Podman && !runsc
 	case "runsc":
 		return runsc
 	}

@@ -1,7 +1,6 @@
 package dockercli
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -58,38 +57,67 @@ func (s *Sandbox) Run(ctx context.Context, p *Program, limit time.Duration) (*Re
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	r := &run{Sandbox: s, result: &Result{Exit: -1}, done: make(chan struct{})}
-	r.capture[0].Limit, r.capture[1].Limit = s.Limits.Output, s.Limits.Output
-	nonce := Random(12)
-	for i, w := range []io.Writer{p.Stdout, p.Stderr} {
-		if w == nil {
-			w = &r.capture[i]
-		}
-		r.stream[i] = newStream(nonce, w)
+	r, again, err := s.attempt(ctx, p, limit)
+	if again {
+		r, _, err = s.attempt(ctx, p, limit)
 	}
-	in := input(p)
-	r.cmd = s.Engine.command(context.Background(), s.Engine.ExecArgs(&s.Spec, nonce)...)
-	r.cmd.Stdin, r.cmd.Stdout, r.cmd.Stderr = bytes.NewReader(in), r.stream[0], r.stream[1]
-	var err error
-	if r.result.Typed, err = s.Engine.start(r.cmd, in); err != nil {
+	if err != nil || !r.tidying {
 		<-s.turn
+	}
+	if err != nil {
 		return nil, err
 	}
-	go func() {
-		r.cmd.Wait()
-		close(r.done)
-	}()
-	if err := r.follow(ctx, limit); err != nil {
-		return nil, err
-	}
-	for i := range r.stream {
-		out := [...]*Output{&r.result.Stdout, &r.result.Stderr}[i]
+	for i, out := range []*Output{&r.result.Stdout, &r.result.Stderr} {
 		r.stream[i].mu.Lock()
 		*out = r.capture[i].Output()
 		r.stream[i].mu.Unlock()
 	}
 	return r.result, nil
 }
+
+// attempt runs a program. again says that it did not get as far as to read a
+// byte of it, that what ran in the sandbox has been ended, and that the next
+// attempt may do better: programs that earlier runs have left can take up all
+// processes and all memory, so that nothing can start.
+func (s *Sandbox) attempt(ctx context.Context, p *Program, limit time.Duration) (r *run, again bool, err error) {
+	r = &run{Sandbox: s, result: &Result{Exit: -1}, done: make(chan struct{})}
+	nonce := Random(12)
+	for i, w := range []io.Writer{p.Stdout, p.Stderr} {
+		r.capture[i].Limit = s.Limits.Output
+		if w == nil {
+			w = &r.capture[i]
+		}
+		r.stream[i] = newStream(nonce, w)
+	}
+	r.cmd = s.Engine.command(context.Background(), s.Engine.ExecArgs(&s.Spec, nonce)...)
+	r.cmd.Stdout, r.cmd.Stderr = r.stream[0], r.stream[1]
+	stdin, err := r.cmd.StdinPipe()
+	if err != nil {
+		return nil, false, &Error{Op: s.Engine.line("exec"), Said: err.Error()}
+	}
+	rest := input(p)
+	if r.result.Typed, err = s.Engine.start(r.cmd, append([]byte(goLine), rest...)); err != nil {
+		return nil, false, err
+	}
+	go func() {
+		r.cmd.Wait()
+		close(r.done)
+	}()
+	go func() { // errors are those of a CLI that ends, which follow sees
+		defer stdin.Close()
+		io.WriteString(stdin, goLine)
+		select {
+		case <-r.stream[0].began:
+			stdin.Write(rest)
+		case <-r.done:
+		}
+	}()
+	again, err = r.follow(ctx, limit)
+	return r, again, err
+}
+
+// maxLeft bounds the names of what still runs, which the program may have forged.
+const maxLeft = 250
 
 // run is a Run under way.
 type run struct {
@@ -99,11 +127,11 @@ type run struct {
 	capture [2]Capture
 	cmd     *exec.Cmd
 	done    chan struct{} // the CLI has ended
-	began   time.Time
+	tidying bool          // leave will give the turn back
 }
 
-// follow waits for the end, and gives the turn back.
-func (r *run) follow(ctx context.Context, limit time.Duration) error {
+// follow waits for the end.
+func (r *run) follow(ctx context.Context, limit time.Duration) (again bool, err error) {
 	starting := time.NewTimer(execLimit)
 	defer starting.Stop()
 	var timeUp <-chan time.Time
@@ -111,7 +139,7 @@ func (r *run) follow(ctx context.Context, limit time.Duration) error {
 	for out != nil || errs != nil {
 		select {
 		case <-began:
-			began, r.began = nil, time.Now()
+			began = nil
 			starting.Stop()
 			timer := time.NewTimer(limit)
 			defer timer.Stop()
@@ -121,32 +149,36 @@ func (r *run) follow(ctx context.Context, limit time.Duration) error {
 		case <-errs:
 			errs = nil
 		case <-r.done:
+			for _, s := range r.stream {
+				s.flush() // all was read before the CLI counts as ended
+			}
 			if r.stream[0].reached(r.stream[0].ended) {
-				out, errs = nil, nil // all was read before the CLI counts as ended
+				out, errs = nil, nil
 				break
 			}
 			return r.broke()
 		case <-starting.C:
 			r.stop(Broken)
-			return &Error{Op: r.Engine.line("exec"), Said: fmt.Sprintf("the program was not started within %v", execLimit), Hint: "the engine" + host() + " is slow or does not answer"}
+			return false, &Error{Op: r.Engine.line("exec"), Said: fmt.Sprintf("the program was not started within %v", execLimit), Hint: "the engine" + host() + " is slow or does not answer"}
 		case <-timeUp:
 			r.stop(TimedOut)
-			return nil
+			return false, nil
 		case <-ctx.Done():
 			r.stop(Cancelled)
-			return nil
+			return false, nil
 		}
 	}
 	r.finish(r.stream[0].ending)
+	r.tidying = true
 	go r.leave()
-	return nil
+	return false, nil
 }
 
 // finish reads the trailer: status, counts, names of what still runs. The
 // program may have forged it: whatever it says, it says about itself.
 func (r *run) finish(ending string) {
 	f := append(strings.Fields(ending), "", "", "")
-	r.result.Duration = time.Since(r.began)
+	r.result.Duration = r.lasted()
 	r.counts(f[1], f[2])
 	if reason, notRun := strings.CutPrefix(f[0], "!"); notRun {
 		r.result.How, r.result.Said = NoRoom, reason
@@ -158,7 +190,16 @@ func (r *run) finish(ending string) {
 		return
 	}
 	r.result.How, r.result.Exit = Exited, exit
-	r.result.Left = strings.TrimSpace(strings.Join(f[3:], " "))
+	left := strings.TrimSpace(strings.Join(f[3:], " "))
+	r.result.Left = left[:min(len(left), maxLeft)]
+}
+
+// lasted is how long the program has been running.
+func (r *run) lasted() time.Duration {
+	if !r.stream[0].reached(r.stream[0].began) {
+		return 0
+	}
+	return time.Since(r.stream[0].start)
 }
 
 // counts compares the kernel's counters with those of the begin mark.
@@ -210,13 +251,10 @@ func (r *run) leave() {
 	r.mu.Unlock()
 }
 
-// stop ends a run that did not end by itself, and gives the turn back.
+// stop ends a run that did not end by itself.
 func (r *run) stop(how Ending) {
-	defer func() { <-r.turn }()
 	r.result.How = how
-	if !r.began.IsZero() {
-		r.result.Duration = time.Since(r.began)
-	}
+	r.result.Duration = r.lasted()
 	swept, err := r.sweep()
 	select {
 	case <-r.done:
@@ -239,38 +277,24 @@ func (r *run) stop(how Ending) {
 }
 
 // broke judges a CLI that ended before the end marks. What it ran may run on.
-func (r *run) broke() error {
-	alone := killed(r.cmd)
-	code := r.cmd.ProcessState.ExitCode()
-	for _, s := range r.stream {
-		s.flush()
-	}
+func (r *run) broke() (again bool, err error) {
+	byItself, code := !killed(r.cmd), r.cmd.ProcessState.ExitCode()
 	select { // does it end because the sandbox does?
 	case <-r.Sandbox.done:
+		r.result.How = Lost
+		return false, nil
 	case <-time.After(drainLimit):
 	}
-	select {
-	case <-r.Sandbox.done:
-		<-r.turn
-		r.result.How = Lost
-		return nil
-	default:
-	}
 	said := r.stream[1].said()
-	if r.began.IsZero() && r.stream[0].reached(r.stream[0].began) {
-		r.began = time.Now()
-	}
 	r.stop(Killed)
 	switch {
 	case r.result.How == Lost:
-	case r.began.IsZero() && code == 137:
-		r.result.How = Lost
-		r.Close("its memory is full of what earlier programs left in it, files or shared memory, so that nothing could start any more")
-	case r.began.IsZero():
-		return newError(r.Engine.line("exec"), said, fmt.Errorf("exit status %d before the program began", code))
-	case alone || code != 137:
+	case !r.stream[0].reached(r.stream[0].began):
+		err = newError(r.Engine.line("exec"), said, fmt.Errorf("exit status %d before the program began", code))
+		return byItself, err
+	case !byItself || code != 137:
 		r.result.How = Broken
 		r.result.Said = cmp.Or(said, r.cmd.ProcessState.String())
 	}
-	return nil
+	return false, nil
 }

@@ -8,12 +8,13 @@ left() {
     [ "$1" = Z ] || [ "$2" = 0 ] || [ "$d" = /proc/1 ] || { t=${t#*\(}; l="$l ${t%\)*}"; [ ${#l} -lt 200 ] || break; }
   done
 }
-say() { i=0; until printf '\n%s %s\n' "$n" "$1" || [ $i -gt 99999 ]; do i=$((i+1)); done; }
+say() { i=0; until printf '\n%s %s\n' "$n" "$1" || [ $i -gt 19999 ]; do i=$((i+1)); done; }
 end() { counts; left; say "end $1 $o $q$l"; say end >&3; }
 read -r go || exit 0
-counts; printf '%s %s %s\n' "$n" "$o" "$q"; printf '%s\n' "$n" >&2
+counts; printf '\n%s %s %s\n' "$n" "$o" "$q"; printf '\n%s\n' "$n" >&2
 exec 3>&2 2>/dev/null
 read -r h && eval "$h" || exit 0
+for x in /tmp/.in.* /tmp/.all.*; do if [ -e "$x" ]; then rm -f "$x"; fi; done
 if [ -e "$f" ] || [ -L "$f" ]; then rm -rf "$f"; fi
 i=/dev/null a=/tmp/.all.$n
 if if [ "$in" = 0 ]; then cat >"$f"; else

@@ -35,7 +35,7 @@ type ran struct {
 // last cut bytes of its input never arrive.
 func runHere(t *testing.T, shell []string, dir string, p *Program, cut int) *ran {
 	t.Helper()
-	nonce, in, began := Random(12), input(p), time.Now()
+	nonce, in, began := Random(12), append([]byte(goLine), input(p)...), time.Now()
 	r := &ran{dir: dir, tmp: "/tmp/.*." + nonce}
 	cmd := exec.Command(shell[0], slices.Concat(shell[1:], []string{"-c", RunScript(), "sh", nonce})...)
 	r.stream = [2]*stream{newStream(nonce, &r.out[0]), newStream(nonce, &r.out[1])}
@@ -77,8 +77,10 @@ func (r *ran) check(t *testing.T, status, stdout, stderr string, files ...string
 	if got := list(r.dir); !slices.Equal(got, files) {
 		t.Errorf("left in the working directory: %q; want %q", got, files)
 	}
-	if left, _ := filepath.Glob(r.tmp); left != nil {
-		t.Errorf("left in /tmp: %q", left)
+	left, _ := filepath.Glob(r.tmp)
+	for _, file := range left {
+		t.Errorf("left in /tmp: %s", file)
+		os.Remove(file)
 	}
 }
 
@@ -169,7 +171,7 @@ func TestRunCut(t *testing.T) {
 			runHere(t, shell, t.TempDir(), p, c.cut).check(t, "!1", "", "")
 		}
 		p := sh("echo ran")
-		runHere(t, shell, t.TempDir(), p, len(input(p))).check(t, "", "", "") // never told to go
+		runHere(t, shell, t.TempDir(), p, len(goLine)+len(input(p))).check(t, "", "", "") // never told to go
 		p.File = "no/such/directory"
 		if r := runHere(t, shell, t.TempDir(), p, 0); r.trailer()[0] == "" || r.trailer()[0][0] != '!' || r.out[0].Len() > 0 {
 			t.Errorf("no room: %q, %q", r.trailer(), r.out[0].String())

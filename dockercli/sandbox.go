@@ -68,7 +68,7 @@ func (e *Engine) Start(ctx context.Context, spec Spec) (*Sandbox, error) {
 	s, err := e.startOnce(ctx, spec)
 	var said *Error
 	if errors.As(err, &said) && said.kind == tooManyCPUs {
-		n, _, _ := strings.Cut(strings.TrimPrefix(said.Hint, "the engine has "), " ")
+		n := onlyCPUs.FindStringSubmatch(said.Said)[1]
 		if cpus, numErr := strconv.ParseFloat(n, 64); numErr == nil && cpus > 0 && cpus < spec.Limits.CPUs {
 			spec.Limits.CPUs = cpus
 			return e.startOnce(ctx, spec)

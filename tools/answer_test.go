@@ -107,7 +107,7 @@ func TestExecution(t *testing.T) {
 		{"P-03 memory", dockercli.Result{How: dockercli.Exited, Exit: 137, OOM: true, Stdout: whole("begun\n")},
 			outOfMemory, "out_of_memory: exit code 137 after something was killed by the memory limit of 1g\nbegun\n[" + memory + "]"},
 		{"P-03 memory for the shell too", dockercli.Result{How: dockercli.Killed, Exit: -1, OOM: true}, outOfMemory, "out_of_memory: killed by the sandbox's memory limit" + ended + "(no output)"},
-		{"P-49", dockercli.Result{How: dockercli.NoRoom, Exit: -1}, diskFull, "disk_full: the program could not be stored in the sandbox, and was not run: /workspace or /tmp is full\n(no output)\n" +
+		{"P-49", dockercli.Result{How: dockercli.NoRoom, Exit: -1}, diskFull, "disk_full: the program could not be stored in the sandbox, and was not run: /workspace or /tmp is full, or something stands in the way of .main.py\n(no output)\n" +
 			"[remove files, for example with a short program of language sh, or use another sandbox]"},
 		{"43 truncated", dockercli.Result{How: dockercli.Exited, Stdout: flood.Output()}, ok, strings.Repeat("x", 10) + "\n[… 60 bytes left out …]\n" + strings.Repeat("x", 30) +
 			"\n[output was cut: 40 of 100 bytes are shown; for the rest, print less, or write it to a file and print parts of that]"},

@@ -99,9 +99,9 @@ func (x *execution) judge(r *dockercli.Result, l *Language, b *sandbox, limit, a
 	case dockercli.Exited:
 		return x.judgeExit(r, l, b)
 	case dockercli.NoRoom:
-		x.Status, x.Error = diskFull, "the program could not be stored in the sandbox, and was not run: /workspace or /tmp is full"
+		x.Status, x.Error = diskFull, "the program could not be stored in the sandbox, and was not run: /workspace or /tmp is full, or something stands in the way of "+l.File
 		if r.Said == "127" {
-			x.Status, x.Error = engineFailed, "the program could not be stored in the sandbox, and was not run: the image lacks cat"
+			x.Status, x.Error = engineFailed, "the program could not be stored in the sandbox, and was not run: the image lacks cat, head, tail or wc"
 		}
 		return "remove files, for example with a short program of language sh, or use another sandbox"
 	case dockercli.TimedOut:
