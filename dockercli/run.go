@@ -3,6 +3,7 @@ package dockercli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os/exec"
@@ -157,6 +158,14 @@ func (r *run) follow(ctx context.Context, limit time.Duration) (again bool, err 
 				break
 			}
 			return r.broke()
+		case <-r.Sandbox.done: // some engines let the exec's CLI hang then
+			select {
+			case <-r.done:
+				continue
+			case <-time.After(drainLimit):
+			}
+			r.stop(Lost)
+			return false, nil
 		case <-starting.C:
 			r.stop(Broken)
 			return false, &Error{Op: r.Engine.line("exec"), Said: fmt.Sprintf("the program was not started within %v", execLimit), Hint: "the engine" + host() + " is slow or does not answer"}
@@ -270,6 +279,13 @@ func (r *run) stop(how Ending) {
 	}
 	if err != nil {
 		r.result.How = Lost
+		if errors.Is(err, errGone) { // it is ending by itself: leave it the word
+			select {
+			case <-r.Sandbox.done:
+				return
+			case <-time.After(forceLimit):
+			}
+		}
 		r.Close(err.Error())
 		return
 	}

@@ -227,6 +227,8 @@ func (s *Sandbox) force() error {
 	return nil
 }
 
+var errGone = errors.New("its supervisor is gone")
+
 // sweep has PID 1 kill everything else, and returns the kernel's counters.
 func (s *Sandbox) sweep() (counts [2]string, err error) {
 	count := ""
@@ -235,14 +237,14 @@ func (s *Sandbox) sweep() (counts [2]string, err error) {
 			<-s.lines.swept
 		}
 		if _, err := io.WriteString(s.stdin, "k\n"); err != nil {
-			return counts, errors.New("its supervisor is gone")
+			return counts, errGone
 		}
 		select {
 		case line := <-s.lines.swept:
 			f := append(strings.Fields(line), "", "", "")
 			count, counts = f[0], [2]string{f[1], f[2]}
 		case <-s.done:
-			return counts, errors.New("its container ended")
+			return counts, errGone
 		case <-time.After(sweepLimit):
 			return counts, fmt.Errorf("its programs could not be ended within %v", sweepLimit)
 		}

@@ -1,5 +1,5 @@
 // What a seccomp profile lets through, seen from inside: one line for each
-// thing tried, NAME NUMBER ANSWER. Answers are allowed, EPERM, ENOSYS, SIGSYS,
+// thing tried, KIND WHAT ANSWER. Answers are allowed, EPERM, ENOSYS, SIGSYS,
 // "errno N"; and for sockets, that are really made, made.
 //
 // No call is carried out. A child adds a filter of its own, the mildest there
@@ -27,6 +27,7 @@
 #include <netinet/in.h>
 #include <unistd.h>
 
+#define HIGH (1L << 32)
 #define MARK 0x5ecc0de5 // in the sixth argument, which hardly any call has
 
 static struct {
@@ -58,8 +59,9 @@ static const char *ended(pid_t child)
 	return named(shared->result);
 }
 
-// try says what the profile answers to a call.
-static const char *try(long number, long arg0)
+// try3 says what the profile answers to a call with these arguments, the first
+// and the third.
+static const char *try3(long number, long arg0, long arg2)
 {
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[5])),
@@ -77,7 +79,7 @@ static const char *try(long number, long arg0)
 		int fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
 		shared->listener = fd < 0 ? -2 : fd;
 		if (fd >= 0) {
-			long result = syscall(number, arg0, 0, 0, 0, 0, (long)MARK);
+			long result = syscall(number, arg0, 0, arg2, 0, 0, (long)MARK);
 			shared->result = result < 0 ? -errno : result;
 		}
 		syscall(SYS_exit_group, 0, 0, 0, 0, 0, 0); // the mark must not stay in its register
@@ -109,6 +111,8 @@ static const char *try(long number, long arg0)
 	close(p.fd);
 	return answer ? answer : end;
 }
+
+static const char *try(long number, long arg0) { return try3(number, arg0, 0); }
 
 static const int types[] = {SOCK_STREAM, SOCK_DGRAM, SOCK_RAW, SOCK_SEQPACKET, SOCK_RDM};
 
@@ -193,6 +197,21 @@ static void works(void)
 	printf("works inet %s\n", ok ? "yes" : "no");
 }
 
+// What must not be reachable, by name; from 424 up, numbers are the same on all
+// machines, and this one's headers may be older.
+static const struct { const char *name; long number; } named_calls[] = {
+	{"mount", SYS_mount}, {"umount2", SYS_umount2}, {"pivot_root", SYS_pivot_root}, {"chroot", SYS_chroot},
+	{"setns", SYS_setns}, {"unshare", SYS_unshare}, {"bpf", SYS_bpf}, {"keyctl", SYS_keyctl},
+	{"perf_event_open", SYS_perf_event_open}, {"userfaultfd", SYS_userfaultfd},
+	{"fanotify_init", SYS_fanotify_init}, {"fanotify_mark", SYS_fanotify_mark},
+	{"name_to_handle_at", SYS_name_to_handle_at}, {"open_by_handle_at", SYS_open_by_handle_at},
+	{"syslog", SYS_syslog}, {"reboot", SYS_reboot},
+	{"process_vm_readv", SYS_process_vm_readv}, {"process_vm_writev", SYS_process_vm_writev},
+	{"io_uring_setup", 425}, {"io_uring_enter", 426}, {"io_uring_register", 427},
+	{"open_tree", 428}, {"move_mount", 429}, {"fsopen", 430}, {"fsconfig", 431}, {"fsmount", 432}, {"fspick", 433},
+	{"clone3", 435}, {"mount_setattr", 442}, {"open_tree_attr", 467},
+};
+
 int main(void)
 {
 	int flags = MAP_SHARED | MAP_ANONYMOUS;
@@ -204,14 +223,23 @@ int main(void)
 
 	for (int number = 0; number <= 600; number++)
 		printf("call %d %s\n", number, try(number, 0));
-	for (int family = 0; family <= 45; family++)
-		printf("family %d %s\n", family, try(SYS_socket, family));
+	for (unsigned i = 0; i < sizeof named_calls / sizeof *named_calls; i++)
+		printf("name %s %s\n", named_calls[i].name, try(named_calls[i].number, 0));
+	for (long family = 0; family <= 45; family++) {
+		printf("family %ld %s\n", family, try(SYS_socket, family));
+		printf("pair %ld %s\n", family, try(SYS_socketpair, family));
+	}
+	printf("family %#lx %s\n", HIGH | AF_VSOCK, try(SYS_socket, HIGH | AF_VSOCK)); // the kernel looks at 32 bits
+	for (long protocol = 0; protocol <= 22; protocol++)
+		printf("netlink %ld %s\n", protocol, try3(SYS_socket, AF_NETLINK, protocol));
 	for (int bit = 0; bit < 32; bit++)
 		printf("clone %#lx %s\n", 1L << bit, try(SYS_clone, 1L << bit));
+	printf("clone %#lx %s\n", HIGH | CLONE_NEWUSER, try(SYS_clone, HIGH | CLONE_NEWUSER));
 	for (int request = 0; request <= 40; request++)
 		printf("ptrace %#x %s\n", request, try(SYS_ptrace, request));
 	for (int request = 0x4200; request <= 0x4215; request++)
 		printf("ptrace %#x %s\n", request, try(SYS_ptrace, request));
+	printf("ptrace %#lx %s\n", HIGH | 16, try(SYS_ptrace, HIGH | 16));
 	long personas[] = {0, 8, 0x20000, 0x20008, 0xffffffff, 0x40000, 0x400000, 1};
 	for (unsigned i = 0; i < sizeof personas / sizeof *personas; i++)
 		printf("personality %#lx %s\n", personas[i], try(SYS_personality, personas[i]));
