@@ -50,7 +50,8 @@ func SupervisorScript() string { return counts + supervisor }
 // RunScript runs one program in a sandbox. It reads from stdin: a line to go, a
 // header line of assignments (f file name, c bytes of code, in bytes of input,
 // r what to run), then the bytes. Its parameter is a nonce, that marks on both
-// streams where the program's output begins and ends. What is shorter than 4096
+// streams where the program's output begins and ends; it does not begin where
+// there is no room for a handful of processes. What is shorter than 4096
 // bytes, and so comes in one piece or not at all, it does not count.
 func RunScript() string { return counts + runScript }
 

@@ -43,6 +43,7 @@ type Result struct {
 	OOM            bool          // something was killed meanwhile for lack of memory
 	PIDs           bool          // a fork was refused meanwhile: the process limit
 	Left           string        // names of processes that still run
+	Swept          bool          // what earlier runs had left running was ended, for it left no room for this one
 	Typed          string        // the command line, if Engine.Trace is set
 	Said           string        // the CLI's own words, if it broke
 }
@@ -60,7 +61,9 @@ func (s *Sandbox) Run(ctx context.Context, p *Program, limit time.Duration) (*Re
 	}
 	r, again, err := s.attempt(ctx, p, limit)
 	if again {
-		r, _, err = s.attempt(ctx, p, limit)
+		if r, _, err = s.attempt(ctx, p, limit); err == nil {
+			r.result.Swept = true
+		}
 	}
 	if err != nil || !r.tidying {
 		<-s.turn

@@ -11,6 +11,9 @@ left() {
 say() { i=0; until printf '\n%s %s\n' "$n" "$1" || [ $i -gt 19999 ]; do i=$((i+1)); done; }
 end() { counts; left; say "end $1 $o $q$l"; say end >&3; }
 read -r go || exit 0
+m= u=
+for d in /sys/fs/cgroup /sys/fs/cgroup/pids; do { read -r m <"$d/pids.max" && read -r u <"$d/pids.current" && break; } 2>/dev/null; done
+case $m$u in ''|*[!0-9]*) ;; *) [ $((m-u)) -ge 8 ] || exit 1;; esac
 counts; printf '\n%s %s %s\n' "$n" "$o" "$q"; printf '\n%s\n' "$n" >&2
 exec 3>&2 2>/dev/null
 read -r h && eval "$h" || exit 0

@@ -127,6 +127,10 @@ func (x *execution) judge(r *dockercli.Result, l *Language, b *sandbox, limit, a
 			x.Status, x.Error = outOfMemory, "killed by the sandbox's memory limit"+ended
 		}
 	case dockercli.Broken:
+		if r.PIDs { // the shell above the program could not fork
+			x.Status, x.Error = tooManyProcs, fmt.Sprintf("the limit of %d processes and threads was reached, and the run was not finished", b.Limits.PIDs)+ended
+			return "call again; the operator's -pids sets the limit"
+		}
 		x.Status, x.Error = engineFailed, "the engine's command ended in the middle of the run ("+r.Said+")"+ended
 	case dockercli.Lost:
 		x.Status, x.Error = sandboxLost, "the sandbox "+b.id+" ended during the run: "+b.Why()
@@ -154,6 +158,9 @@ func (x *execution) judgeExit(r *dockercli.Result, l *Language, b *sandbox) (adv
 		if advice = l.advice(x.Stderr, b.Image, b.Network); advice == "" && r.Exit > 128 && r.Exit <= 128+64 {
 			advice = fmt.Sprintf("%d is how a program ends that is killed by signal %d, %v", r.Exit, r.Exit-128, syscall.Signal(r.Exit-128))
 		}
+	}
+	if r.Swept {
+		advice = strings.TrimPrefix(advice+"; what still ran in the sandbox left no room for this program, and was ended", "; ")
 	}
 	if r.Left != "" {
 		left, _ := clean([]byte(r.Left))
