@@ -251,6 +251,7 @@ func flags(c *config) *flag.FlagSet {
 	f.Var(words{&c.RunFlags}, "run-flags", "extra `flags` for run, such as --runtime=runsc; your own risk")
 	f.Var(image{&c.Image}, "image", "image of a sandbox for which none is asked")
 	f.Var(list{&c.AllowImage}, "allow-image", "`globs` of the images that may be used, separated by commas; default: those on the machine, and names without a registry host")
+	f.Var(seccomp{&c.EngineSeccomp}, "seccomp", "seccomp `profile`: own, or engine for the engine's default")
 	f.BoolVar(&c.Network, "network", false, "let a call ask for a network")
 	f.Var(count{&c.Limits.CPUs, 0.01, 1024}, "cpus", "processors of a sandbox")
 	f.Var(size{&c.Limits.Memory, 32 << 20, 1 << 40}, "memory", "memory of a sandbox, files in it included; no swap")
@@ -339,10 +340,11 @@ flags, each also an environment variable, SANDBOX_<FLAG>:
 // The kinds of values that flags have. Each refuses what is not positive,
 // finite and within its bounds.
 type (
-	words struct{ p *[]string }
-	list  struct{ p *[]string }
-	image struct{ p *string }
-	size  struct {
+	words   struct{ p *[]string }
+	seccomp struct{ engine *bool }
+	list    struct{ p *[]string }
+	image   struct{ p *string }
+	size    struct {
 		p         *int64
 		low, high int64
 	}
@@ -383,6 +385,21 @@ func (v words) Set(s string) (err error) {
 		}
 	}
 	return err
+}
+
+func (v seccomp) String() string {
+	if v.engine != nil && *v.engine {
+		return "engine"
+	}
+	return "own"
+}
+
+func (v seccomp) Set(s string) error {
+	if s != "own" && s != "engine" {
+		return errors.New("want own or engine")
+	}
+	*v.engine = s == "engine"
+	return nil
 }
 
 func (v list) String() string {

@@ -34,7 +34,11 @@ func TestPaste(t *testing.T) {
 		}
 		i := slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == section })
 		name := dockercli.Prefix + dockercli.Random(8)
-		lines := strings.NewReplacer("mcp-sandbox-NAME", name, "alpine:latest", testImage).Replace(string(archive.Files[i].Data))
+		profile, err := dockercli.SeccompFile(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.NewReplacer("/PROFILE", profile, "mcp-sandbox-NAME", name, "alpine:latest", testImage).Replace(string(archive.Files[i].Data))
 		commands := strings.Split(strings.TrimSpace(lines), "\n\n")
 		if len(commands) != 3 {
 			t.Fatalf("%d command lines; want a run and two execs", len(commands))
@@ -111,7 +115,6 @@ func TestInspect(t *testing.T) {
 			"HostConfig.CgroupnsMode":              `"private"`,
 			"HostConfig.ReadonlyRootfs":            `true`,
 			"HostConfig.Privileged":                `false`,
-			"HostConfig.SecurityOpt":               `["no-new-privileges"]`,
 			"HostConfig.Memory":                    `1073741824`,
 			"HostConfig.MemorySwap":                `1073741824`,
 			"HostConfig.NanoCpus":                  `2000000000`,
@@ -152,6 +155,9 @@ func TestInspect(t *testing.T) {
 					t.Errorf("%s is not emptied: %s", name, env)
 				}
 			}
+		}
+		if got := at(found[0], "HostConfig.SecurityOpt"); !strings.HasPrefix(got, `["no-new-privileges","seccomp=`) || !strings.Contains(got, "AF_VSOCK") && !strings.Contains(got, "/seccomp-") {
+			t.Errorf("HostConfig.SecurityOpt is %.200s", got)
 		}
 		for path, value := range want {
 			if got := at(found[0], path); got != value {

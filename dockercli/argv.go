@@ -23,6 +23,7 @@ type Spec struct {
 	Limits  Limits    // see Limits; Fit is applied
 	Network bool      // a network of the engine's instead of none
 	Owner   string    // the process that makes it, see owner; made by us
+	Seccomp string    // path of the seccomp profile; "": the engine's own; made by us
 	Ends    time.Time // when its server will have ended it; zero: nobody has said
 	Probe   []string  // programs that the supervisor looks for as it starts
 	Env     []string  // NAME=value for every run of code: of the languages table, never of a caller

@@ -21,7 +21,7 @@ func flags(t *testing.T, e *Engine, args []string, verb string, rules []Rule, mo
 	t.Helper()
 	rules = append([]Rule{{Flag: verb}}, rules...)
 	for _, row := range rules {
-		if !e.applies(row.On) {
+		if !e.applies(row.On, &Spec{Seccomp: "/x"}) {
 			continue
 		}
 		fixed, _, knob := strings.Cut(row.Flag, "{")
@@ -44,7 +44,7 @@ func FuzzRunArgs(f *testing.F) {
 	}
 	f.Add("alpine", "name", int64(-1), int64(-1<<63), int64(0), -1e300, true)
 	f.Fuzz(func(t *testing.T, image, name string, memory, disk, pids int64, cpus float64, network bool) {
-		s := &Spec{Name: name, Image: image, Network: network, Probe: []string{name}, Env: []string{name},
+		s := &Spec{Name: name, Image: image, Seccomp: "/x", Network: network, Probe: []string{name}, Env: []string{name},
 			Limits: Limits{CPUs: cpus, Memory: memory, PIDs: pids, Disk: disk, Shm: disk}}
 		for _, e := range engines() {
 			if slices.Contains(e.RunArgs(s), "--network=none") == network {

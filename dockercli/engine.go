@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -26,10 +27,44 @@ type Engine struct {
 	Trace    func(typed string) // if set, gets every command line as one would type it
 	TraceDir string             // where Trace's long scripts go; "": a directory of our own under os.TempDir
 
-	traceDir sync.Once
-	identify sync.Mutex
-	known    bool
+	traceDir   sync.Once
+	identify   sync.Mutex
+	known      bool
+	ownSeccomp string // why the engine's own seccomp profile is in force; "": ours is
 }
+
+// EngineSeccomp has the engine's own seccomp profile used, and not ours, for the
+// reason given.
+func (e *Engine) EngineSeccomp(why string) {
+	e.identify.Lock()
+	defer e.identify.Unlock()
+	e.ownSeccomp = why
+}
+
+// Seccomp returns the path of our seccomp profile, which it writes if need be;
+// or "" and the reason why the engine's own is used.
+func (e *Engine) Seccomp() (path, why string) {
+	e.identify.Lock()
+	defer e.identify.Unlock()
+	remote := e.Podman && (runtime.GOOS != "linux" || os.Getenv("CONTAINER_HOST") != "" || os.Getenv("CONTAINER_CONNECTION") != "" ||
+		slices.ContainsFunc(e.Command, func(w string) bool { return remoteFlag.MatchString(w) }))
+	if remote && e.ownSeccomp == "" {
+		e.ownSeccomp = "a remote Podman would look for our file on its own machine"
+	}
+	if e.ownSeccomp != "" {
+		return "", e.ownSeccomp
+	}
+	cache, err := os.UserCacheDir()
+	if err == nil {
+		path, err = SeccompFile(filepath.Join(cache, "mcp-docker-interpreter"))
+	}
+	if err != nil {
+		return "", err.Error()
+	}
+	return path, ""
+}
+
+var remoteFlag = regexp.MustCompile(`^(?:-r|--remote(?:=true)?|-c.*|--connection(?:=.*)?|--url(?:=.*)?)$`)
 
 // wellKnown are places where CLIs lie that a client's poor PATH lacks.
 func wellKnown() []string {
@@ -156,6 +191,7 @@ const (
 	noImage
 	noContainer
 	tooManyCPUs
+	noSeccompFile
 )
 
 // IsNoImage says whether the engine lacks the image.
@@ -192,6 +228,7 @@ var remedies = []struct {
 	{re(`(?i)exec format error`), other, "the image is for another architecture than the engine's"},
 	{re(`(?i)"/bin/sh": (?:stat|executable file|no such)|/bin/sh.*no such file|executable .?/bin/sh.? not found`), other, "a sandbox needs an image with /bin/sh"},
 	{onlyCPUs, tooManyCPUs, "the engine has $1 processors; lower -cpus"},
+	{re(`(?i)(?:opening|reading|loading) seccomp profile|seccomp profile .* failed`), noSeccompFile, "-seccomp=engine uses the engine's own profile"},
 	{re(`(?i)setrlimit|setting rlimit`), other, "the engine's user may not have the limits that a sandbox sets: raise the hard limits of nofile (1024) and nproc (4096)"},
 	{re(`(?i)crun:.*|unknown version specified`), other, `the low-level runtime failed: podman's -engine "podman --runtime=runc" often helps, or another cgroup manager, see podman info`},
 	{re(`(?i)unknown flag: (\S+)|flag provided but not defined: (\S+)`), other, "this CLI is too old for the sandbox's protections: docker 20.10 or podman 4 is needed"},

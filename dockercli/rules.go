@@ -61,6 +61,7 @@ var RunRules = []Rule{
 	{"--cap-drop=ALL", "root of the sandbox may do nothing that a user may not", ""},
 	{"--cap-add=KILL", "PID 1 ends programs of another uid; the code, not root, has no capability", ""},
 	{"--security-opt=no-new-privileges", "a setuid program of the image gains nothing", ""},
+	{"--security-opt=seccomp={seccomp}", "the engines' own profiles let AF_VSOCK, io_uring, user namespaces and more through, see seccomp.go", "seccomp"},
 
 	// Nothing is written: disk.
 	{"--read-only", "the image stays as it is; what is written is in memory and bounded", ""},
@@ -148,23 +149,23 @@ func (e *Engine) fill(rules []Rule, s *Spec) []string {
 		network = "bridge"
 	}
 	r := strings.NewReplacer(
-		"{name}", s.Name, "{label}", Label, "{owner}", s.Owner, "{ends}", ends, "{network}", network, "{user}", User,
+		"{name}", s.Name, "{label}", Label, "{owner}", s.Owner, "{ends}", ends, "{network}", network, "{seccomp}", s.Seccomp, "{user}", User,
 		"{memory}", Size(l.Memory), "{pids}", strconv.FormatInt(l.PIDs, 10),
 		"{cpus}", strconv.FormatFloat(math.Round(l.CPUs*100)/100, 'f', -1, 64), "{threads}", fmt.Sprint(int(math.Ceil(l.CPUs))),
 		"{workspace}", Size(l.Workspace()), "{tmp}", Size(l.Tmp()), "{shm}", Size(roundDown(l.Shm)), "{tmpfs}", tmpfs,
 	)
 	var args []string
 	for _, rule := range rules {
-		if e.applies(rule.On) {
+		if e.applies(rule.On, s) {
 			args = append(args, r.Replace(rule.Flag))
 		}
 	}
 	return args
 }
 
-// applies says whether a rule is for this engine. runsc is known by the
-// operator's flags only.
-func (e *Engine) applies(on string) bool {
+// applies says whether a rule is for this engine and sandbox. runsc is known by
+// the operator's flags only.
+func (e *Engine) applies(on string, s *Spec) bool {
 	runsc := slices.ContainsFunc(slices.Concat(e.Command, e.RunFlags), func(f string) bool { return strings.Contains(f, "runsc") })
 	switch on {
 	case "":
@@ -177,6 +178,8 @@ func (e *Engine) applies(on string) bool {
 		return e.Podman && !runsc
 	case "runsc":
 		return runsc
+	case "seccomp":
+		return s.Seccomp != ""
 	}
 	panic("rule for an unknown engine " + on)
 }

@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "rewrite the goldens")
 
 // spec is a sandbox whose name is not random.
 func spec() *Spec {
-	return &Spec{Name: Prefix + "0123456789abcdef", Image: "alpine:latest", Limits: DefaultLimits, Owner: "boot/1/2/3", Ends: time.Unix(1767225600, 0),
+	return &Spec{Name: Prefix + "0123456789abcdef", Image: "alpine:latest", Limits: DefaultLimits, Owner: "boot/1/2/3", Seccomp: "/cache/seccomp.json", Ends: time.Unix(1767225600, 0),
 		Probe: []string{"python3", "sh"}, Env: []string{"PYTHONUNBUFFERED=1"}}
 }
 
@@ -93,7 +93,7 @@ func TestEveryRowShows(t *testing.T) {
 func TestRows(t *testing.T) {
 	flag := regexp.MustCompile(`^(-[a-z]|--[a-z-]+(=\S*)?)$`)
 	for _, row := range slices.Concat(RunRules, ExecRules) {
-		if !flag.MatchString(row.Flag) || row.Why == "" || !slices.Contains([]string{"", "docker", "podman", "podman without runsc", "runsc"}, row.On) {
+		if !flag.MatchString(row.Flag) || row.Why == "" || !slices.Contains([]string{"", "docker", "podman", "podman without runsc", "runsc", "seccomp"}, row.On) {
 			t.Errorf("%+v", row)
 		}
 	}

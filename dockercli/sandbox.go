@@ -39,6 +39,8 @@ type Sandbox struct {
 	GVisor bool     // its kernel is gVisor's
 	Typed  string   // the command line, if Engine.Trace is set
 
+	noSeccomp string // why our seccomp profile is not in force
+
 	stdin io.WriteCloser
 	lines supervisorLines
 	turn  chan struct{} // holds one token: runs take turns
@@ -65,16 +67,28 @@ func (e *Engine) Start(ctx context.Context, spec Spec) (*Sandbox, error) {
 	if err := e.Identify(ctx); err != nil {
 		return nil, err
 	}
-	s, err := e.startOnce(ctx, spec)
-	var said *Error
-	if errors.As(err, &said) && said.kind == tooManyCPUs {
-		n := onlyCPUs.FindStringSubmatch(said.Said)[1]
-		if cpus, numErr := strconv.ParseFloat(n, 64); numErr == nil && cpus > 0 && cpus < spec.Limits.CPUs {
+	for retry := 0; ; retry++ {
+		path, why := e.Seccomp()
+		spec.Seccomp = path
+		s, err := e.startOnce(ctx, spec)
+		var said *Error
+		switch {
+		case err == nil:
+			s.noSeccomp = why
+			return s, nil
+		case retry < 2 && errors.As(err, &said) && said.kind == tooManyCPUs:
+			n := onlyCPUs.FindStringSubmatch(said.Said)[1]
+			cpus, numErr := strconv.ParseFloat(n, 64)
+			if numErr != nil || cpus <= 0 || cpus >= spec.Limits.CPUs {
+				return nil, err
+			}
 			spec.Limits.CPUs = cpus
-			return e.startOnce(ctx, spec)
+		case retry < 2 && path != "" && isKind(err, noSeccompFile): // a CLI that cannot see the directory, as snap's
+			e.EngineSeccomp(said.Said)
+		default:
+			return nil, err
 		}
 	}
-	return s, err
 }
 
 func (e *Engine) startOnce(ctx context.Context, spec Spec) (*Sandbox, error) {
@@ -146,6 +160,9 @@ func (s *Sandbox) Warning() string {
 	defer s.words.mu.Unlock()
 	return strings.TrimSpace(string(s.words.Output().Text))
 }
+
+// NoSeccomp says why the engine's own seccomp profile is in force; "": ours is.
+func (s *Sandbox) NoSeccomp() string { return s.noSeccomp }
 
 // abandon gets rid of a container that may not exist yet.
 func (s *Sandbox) abandon() {

@@ -100,6 +100,11 @@ func (s *Server) Doctor(ctx context.Context, w io.Writer) int {
 	if said := b.warning(); said != "" {
 		say("note", "%s", said)
 	}
+	if why := b.NoSeccomp(); why != "" {
+		say("note", "seccomp: the engine's own profile is in force: %s", why)
+	} else {
+		say("ok", "seccomp: %s", b.Seccomp)
+	}
 	status := 0
 	for _, a := range attacks {
 		held, said, err := s.try(ctx, b, a)

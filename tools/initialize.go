@@ -82,6 +82,9 @@ func (b *sandbox) warning() string {
 	if said != "" {
 		said = "the engine said: " + said
 	}
+	if why := b.NoSeccomp(); why != "" && !b.ownSeccomp {
+		said = strings.TrimPrefix(said+"; the engine's own seccomp profile is in force, not ours: "+why, "; ")
+	}
 	return said
 }
 

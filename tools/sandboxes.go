@@ -17,17 +17,18 @@ import (
 // Config is what the operator decides. The zero value of a list allows
 // nothing more than its comment says.
 type Config struct {
-	EngineLine string   // command line of the engine; "": the first that is found
-	RunFlags   []string // extra flags for run, the operator's own risk
-	Image      string   // image of a sandbox of which nobody said one
-	AllowImage []string // globs of image names; empty: those on the machine, and names without a registry host
-	Network    bool     // a call may ask for a network
-	Limits     dockercli.Limits
-	Timeout    time.Duration // of a run that asks for none
-	Idle       time.Duration // without a call, then a sandbox ends
-	Lifetime   time.Duration // then it ends in any case
-	Sandboxes  int           // at the same time
-	Runs       int           // at the same time, over all sandboxes
+	EngineLine    string   // command line of the engine; "": the first that is found
+	RunFlags      []string // extra flags for run, the operator's own risk
+	Image         string   // image of a sandbox of which nobody said one
+	AllowImage    []string // globs of image names; empty: those on the machine, and names without a registry host
+	Network       bool     // a call may ask for a network
+	EngineSeccomp bool     // the engine's own seccomp profile instead of ours
+	Limits        dockercli.Limits
+	Timeout       time.Duration // of a run that asks for none
+	Idle          time.Duration // without a call, then a sandbox ends
+	Lifetime      time.Duration // then it ends in any case
+	Sandboxes     int           // at the same time
+	Runs          int           // at the same time, over all sandboxes
 
 	Trace    func(typed string) // gets every command line; nil: nobody wants them
 	TraceDir string
@@ -74,10 +75,11 @@ type end struct {
 // sandbox is a live one, with what a client should know of it.
 type sandbox struct {
 	*dockercli.Sandbox
-	id        string
-	languages []string
-	made      time.Time
-	lifetime  *time.Timer
+	id         string
+	languages  []string
+	ownSeccomp bool // the operator wants the engine's own seccomp profile: no news
+	made       time.Time
+	lifetime   *time.Timer
 
 	mu     sync.Mutex
 	busy   int  // calls under way
@@ -116,6 +118,9 @@ func (s *Server) find() (*dockercli.Engine, error) {
 			return nil, err
 		}
 		e.RunFlags, e.Trace, e.TraceDir = s.RunFlags, s.Trace, s.TraceDir
+		if s.EngineSeccomp {
+			e.EngineSeccomp("-seccomp=engine says so")
+		}
 		s.engine = e
 	}
 	return s.engine, nil
@@ -209,7 +214,7 @@ func (s *Server) make(ctx context.Context, image string, network bool, l *Langua
 	if err != nil {
 		return nil, err
 	}
-	b := &sandbox{Sandbox: box, id: dockercli.Random(16), languages: found(box.Found), made: time.Now(), busy: 1}
+	b := &sandbox{Sandbox: box, id: dockercli.Random(16), languages: found(box.Found), ownSeccomp: s.EngineSeccomp, made: time.Now(), busy: 1}
 	if l != nil {
 		if err := b.lacks(l); err != nil {
 			go b.Close("its image lacks " + l.Name)
