@@ -337,11 +337,11 @@ func TestCancel(t *testing.T) {
 		s := e.start(t, "--label=test="+dockercli.Random(8))
 		s.call("execute_code", map[string]any{"code": "open('kept','w')"})
 		s.next(t)
-		id := s.call("execute_code", map[string]any{"language": "sh", "code": "sleep 777 & sleep 777"})
+		id := s.call("execute_code", map[string]any{"language": "sh", "code": "sleep 777.25 & sleep 777.25"})
 		time.Sleep(time.Second)
 		start := time.Now()
 		s.notify("notifications/cancelled", map[string]any{"requestId": id})
-		next := s.call("execute_code", map[string]any{"code": "import os,glob\nprint(os.listdir('.'), sum(b'777' in open(f,'rb').read() for f in glob.glob('/proc/[0-9]*/cmdline')))"})
+		next := s.call("execute_code", map[string]any{"code": "import os,glob\nprint(os.listdir('.'), sum(b'777.25' in open(f,'rb').read() for f in glob.glob('/proc/[0-9]*/cmdline')))"})
 		for {
 			m := s.next(t)
 			if m["id"] != float64(next) {
@@ -406,7 +406,7 @@ func TestKilledCLI(t *testing.T) {
 		s := e.start(t, "--label=test="+dockercli.Random(8))
 		s.call("execute_code", map[string]any{"code": "print(1)"})
 		s.next(t)
-		s.call("execute_code", map[string]any{"language": "sh", "code": "setsid sleep 777 & sleep 777"})
+		s.call("execute_code", map[string]any{"language": "sh", "code": "setsid sleep 777.25 & sleep 777.25"})
 		time.Sleep(time.Second)
 		clis, _ := exec.Command("pgrep", "--parent", fmt.Sprint(s.Process.Pid), "--full", " exec ").Output()
 		if len(strings.Fields(string(clis))) != 1 {
@@ -416,7 +416,7 @@ func TestKilledCLI(t *testing.T) {
 		if got := text(s.next(t)); !strings.HasPrefix(got, "engine: the engine's command ended in the middle of the run (signal: killed)") {
 			t.Error(got)
 		}
-		s.call("execute_code", map[string]any{"code": "import glob\nprint(sum(b'777' in open(f,'rb').read() for f in glob.glob('/proc/[0-9]*/cmdline')))"})
+		s.call("execute_code", map[string]any{"code": "import glob\nprint(sum(b'777.25' in open(f,'rb').read() for f in glob.glob('/proc/[0-9]*/cmdline')))"})
 		if got := text(s.next(t)); got != "0" {
 			t.Errorf("%s programs run on", got)
 		}
@@ -431,7 +431,7 @@ func TestRemoved(t *testing.T) {
 		s := e.start(t, label)
 		s.call("initialize_sandbox", map[string]any{})
 		id := strings.Fields(text(s.next(t)))[1]
-		s.call("execute_code", map[string]any{"language": "sh", "code": "echo before; sleep 777"})
+		s.call("execute_code", map[string]any{"language": "sh", "code": "echo before; sleep 777.25"})
 		time.Sleep(time.Second)
 		e.cli("rm", "--force", e.containers(label)[0])
 		if got := text(s.next(t)); !strings.HasPrefix(got, "sandbox_lost: the sandbox "+id+" ended during the run: its container ended, though nobody here asked for it") || !strings.Contains(got, "\nbefore\n") {
@@ -531,5 +531,95 @@ func TestClean(t *testing.T) {
 		if got := text(living.next(t)); got != "alive" {
 			t.Error(got)
 		}
+	})
+}
+
+// TestCancelEarly: a call that is taken back while the engine is still starting
+// its program leaves nothing running, however early that is. (L-03)
+func TestCancelEarly(t *testing.T) {
+	each(t, func(t *testing.T, e engine) {
+		s := e.start(t, "--label=test="+dockercli.Random(8))
+		s.call("initialize_sandbox", map[string]any{})
+		s.next(t)
+		for _, delay := range []time.Duration{5, 20, 40, 60, 80, 100, 150} {
+			id := s.call("execute_code", map[string]any{"language": "sh", "code": "exec sleep 777.25"})
+			time.Sleep(delay * time.Millisecond)
+			s.notify("notifications/cancelled", map[string]any{"requestId": id})
+			s.next(t)
+			time.Sleep(300 * time.Millisecond) // for what would come up late
+			s.call("execute_code", map[string]any{"code": "import glob\nprint(sum(b'777.25' in open(f,'rb').read() for f in glob.glob('/proc/[0-9]*/cmdline')))"})
+			if got := text(s.next(t)); got != "0" {
+				t.Errorf("cancelled after %d ms, %s programs run on", delay, got)
+			}
+		}
+	})
+}
+
+// TestNobodyReads: a client, or a pipe, that nobody reads keeps neither the
+// server nor a sandbox alive.
+func TestNobodyReads(t *testing.T) {
+	each(t, func(t *testing.T, e engine) {
+		gone := func(t *testing.T, cmd *exec.Cmd, label string) {
+			ended := make(chan struct{})
+			go func() { cmd.Wait(); close(ended) }()
+			select {
+			case <-ended:
+			case <-time.After(20 * time.Second):
+				cmd.Process.Kill()
+				t.Error("it did not end")
+			}
+			for range 20 {
+				if len(e.containers(label)) == 0 {
+					return
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+			t.Errorf("left behind: %q", e.containers(label))
+		}
+		t.Run("a client", func(t *testing.T) {
+			label := "--label=test=" + dockercli.Random(8)
+			cmd := exec.Command("mcp-docker-interpreter")
+			cmd.Env = e.environ(label)
+			in, _ := cmd.StdinPipe()
+			out, _ := cmd.StdoutPipe() // never read
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			for id := range 8 {
+				fmt.Fprintf(in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"execute_code","arguments":{"code":"print('x'*30000)"}}}`+"\n", id)
+			}
+			time.Sleep(2 * time.Second)
+			cmd.Process.Signal(syscall.SIGTERM)
+			gone(t, cmd, label)
+			in.Close()
+			out.Close()
+		})
+		t.Run("run", func(t *testing.T) {
+			label := "--label=test=" + dockercli.Random(8)
+			program := filepath.Join(t.TempDir(), "flood.sh")
+			os.WriteFile(program, []byte("while :; do echo yyyyyyyyyyyyyyyyyyyyyyyyyyy; done\n"), 0o666)
+			cmd := exec.Command("mcp-docker-interpreter", "-timeout=1s", "run", program)
+			cmd.Env = e.environ(label)
+			r, w, _ := os.Pipe() // never read
+			cmd.Stdout = w
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			gone(t, cmd, label)
+			r.Close()
+			w.Close()
+		})
+		t.Run("run, reading its own input", func(t *testing.T) {
+			cmd := exec.Command("mcp-docker-interpreter", "run", "-")
+			cmd.Env = e.environ("--label=test=1")
+			in, _ := cmd.StdinPipe() // stays open
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(200 * time.Millisecond)
+			cmd.Process.Signal(syscall.SIGTERM)
+			gone(t, cmd, "--label=test=none")
+			in.Close()
+		})
 	})
 }

@@ -56,6 +56,7 @@ func main() {
 	// A closed stdout must not kill the server before it has cleaned up.
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	context.AfterFunc(ctx, stop) // a second signal ends it at once
 	status := Run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(status)
@@ -79,6 +80,7 @@ func Run(ctx context.Context, args []string, stdin *os.File, stdout, stderr io.W
 	}
 	s := tools.NewServer(c.Config)
 	defer s.Close()
+	input := &interruptible{ctx: ctx, File: stdin}
 	switch c.command {
 	case "stdio":
 		// What ends it, end of input or a signal, is no fault.
@@ -88,9 +90,9 @@ func Run(ctx context.Context, args []string, stdin *os.File, stdout, stderr io.W
 		}
 		return 0
 	case "run":
-		return run(ctx, s, c, stdin, stdout, stderr)
+		return run(ctx, s, c, input, stdout, stderr)
 	case "call":
-		failed, err := s.Call(ctx, version(), split(c.args), stdin, stdout, c.json)
+		failed, err := s.Call(ctx, version(), split(c.args), input, stdout, c.json)
 		switch {
 		case ctx.Err() != nil:
 			return 130
@@ -124,7 +126,7 @@ func Run(ctx context.Context, args []string, stdin *os.File, stdout, stderr io.W
 }
 
 // run runs the program of the command line.
-func run(ctx context.Context, s *tools.Server, c *config, stdin *os.File, stdout, stderr io.Writer) int {
+func run(ctx context.Context, s *tools.Server, c *config, stdin *interruptible, stdout, stderr io.Writer) int {
 	file := "-"
 	if len(c.args) > 0 {
 		file = c.args[0]
@@ -134,7 +136,7 @@ func run(ctx context.Context, s *tools.Server, c *config, stdin *os.File, stdout
 	if file == "-" {
 		code, err = io.ReadAll(io.LimitReader(stdin, tools.MaxCode+1))
 	} else {
-		if code, err = os.ReadFile(file); err == nil && !terminal(stdin) {
+		if code, err = os.ReadFile(file); err == nil && !terminal(stdin.File) {
 			input, err = io.ReadAll(io.LimitReader(stdin, tools.MaxCode+1))
 		}
 	}
@@ -145,7 +147,10 @@ func run(ctx context.Context, s *tools.Server, c *config, stdin *os.File, stdout
 	if language == "" {
 		language = tools.LanguageOf(filepath.Ext(file))
 	}
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return 130
+	case err != nil:
 		fmt.Fprintln(stderr, err)
 		return 125
 	}
@@ -154,6 +159,32 @@ func run(ctx context.Context, s *tools.Server, c *config, stdin *os.File, stdout
 		fmt.Fprintln(stderr, err)
 	}
 	return status
+}
+
+// interruptible reads a file until ctx ends, for nobody else ends the reading of
+// a pipe that stays open.
+type interruptible struct {
+	*os.File
+	ctx context.Context
+}
+
+func (r *interruptible) Read(p []byte) (int, error) {
+	type result struct {
+		b   []byte
+		err error
+	}
+	got := make(chan result, 1)
+	go func() {
+		b := make([]byte, len(p))
+		n, err := r.File.Read(b)
+		got <- result{b[:n], err}
+	}()
+	select {
+	case g := <-got:
+		return copy(p, g.b), g.err
+	case <-r.ctx.Done():
+		return 0, r.ctx.Err()
+	}
 }
 
 func terminal(f *os.File) bool {
@@ -299,6 +330,9 @@ func configure(args []string, env func(string) (string, bool), stderr io.Writer)
 		if err := parse(f, f.Args()[1:], stderr); err != nil {
 			return nil, err
 		}
+	}
+	if _, err := shlex.Split(c.EngineLine); err != nil {
+		return nil, fmt.Errorf("-engine %q: %w", c.EngineLine, err)
 	}
 	c.args = f.Args()
 	if most := map[string]int{"run": 1, "call": math.MaxInt}[c.command]; len(c.args) > most {

@@ -1,6 +1,7 @@
 package dockercli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // start begins a command line of the engine: the only place that starts a
@@ -89,8 +91,8 @@ func (e *Engine) line(verb string) string {
 // typed is what a person would type for a command. A long stdin, or one that a
 // terminal would not show as it is, goes to a file.
 func (e *Engine) typed(args []string, stdin []byte) string {
-	unseen := func(b byte) bool { return b < ' ' && b != '\n' && b != '\t' || b == 0x7f }
-	if len(stdin) <= 4<<10 && !slices.ContainsFunc(stdin, unseen) {
+	unseen := func(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) }
+	if len(stdin) <= 4<<10 && !bytes.ContainsFunc(stdin, unseen) {
 		return Typed(args, stdin)
 	}
 	name, err := e.traceFile(stdin)

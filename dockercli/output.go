@@ -201,8 +201,8 @@ func (s *stream) pass(to io.Writer, mark string) {
 	}
 }
 
-// reached says whether one of the stream's channels is closed.
-func (s *stream) reached(c <-chan struct{}) bool {
+// closed says whether a channel that only its closing is sent on is closed.
+func closed(c <-chan struct{}) bool {
 	select {
 	case <-c:
 		return true
@@ -211,9 +211,22 @@ func (s *stream) reached(c <-chan struct{}) bool {
 	}
 }
 
+// lock takes mu; false if somebody holds it who waits for a reader of the
+// output that does not read.
+func (s *stream) lock() bool {
+	for start := time.Now(); !s.mu.TryLock(); time.Sleep(time.Millisecond) {
+		if time.Since(start) > drainLimit {
+			return false
+		}
+	}
+	return true
+}
+
 // flush ends a stream that will say no more: what was held back is output.
 func (s *stream) flush() {
-	s.mu.Lock()
+	if !s.lock() {
+		return
+	}
 	defer s.mu.Unlock()
 	switch s.state {
 	case before:

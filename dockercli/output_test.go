@@ -108,7 +108,7 @@ func TestStreamEnds(t *testing.T) {
 		{"tidied up", wire("", "abc", "0 0 0", "\n"+testNonce+" out\n"), true, true, true, "abc", "abc", ""},
 	} {
 		s, b := feed(t, c.in, 0)
-		got := fmt.Sprintf("%v %v %v %q", s.reached(s.began), s.reached(s.ended), s.reached(s.gone), b.String())
+		got := fmt.Sprintf("%v %v %v %q", closed(s.began), closed(s.ended), closed(s.gone), b.String())
 		s.flush()
 		s.Write([]byte("too late"))
 		got += fmt.Sprintf(" %q %q", b.String(), s.said())
@@ -135,10 +135,10 @@ func FuzzStream(f *testing.F) {
 			out := b.String()
 			switch first, _, _ := strings.Cut(ending, "\n"); {
 			case strings.Contains("\n"+noise, "\n"+testNonce) || strings.Contains(output, "\n"+testNonce+" end"): // it lies about itself
-			case out != output || s.mark != " 1 2" || !s.reached(s.ended) || len(ending) < maxTrailer/2 && s.ending != strings.TrimSpace(first), len(noise) < 4<<10 && s.said() != strings.TrimSpace(noise):
+			case out != output || s.mark != " 1 2" || !closed(s.ended) || len(ending) < maxTrailer/2 && s.ending != strings.TrimSpace(first), len(noise) < 4<<10 && s.said() != strings.TrimSpace(noise):
 				t.Errorf("%q: out %q, mark %q, ending %q, said %q, state %d", in, out, s.mark, s.ending, s.said(), s.state)
 			}
-			if s.reached(s.ended) != (s.state >= after) || s.reached(s.began) != (s.state >= during) || s.reached(s.gone) != (s.state == done) {
+			if closed(s.ended) != (s.state >= after) || closed(s.began) != (s.state >= during) || closed(s.gone) != (s.state == done) {
 				t.Errorf("state %d", s.state)
 			}
 		}

@@ -23,6 +23,9 @@ func endGroup(cmd *exec.Cmd) error {
 // killGroup ends a CLI, and what a wrapper script started, at once.
 func killGroup(cmd *exec.Cmd) { syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 
+// noProcess says that there is none with this PID, not just none that we may see.
+func noProcess(pid int) bool { return pid > 0 && syscall.Kill(pid, 0) == syscall.ESRCH }
+
 // killed says whether a CLI was ended by a signal, and not by itself.
 func killed(cmd *exec.Cmd) bool {
 	ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)

@@ -13,4 +13,6 @@ func endGroup(cmd *exec.Cmd) error { return cmd.Process.Kill() }
 
 func killGroup(cmd *exec.Cmd) { cmd.Process.Kill() }
 
+func noProcess(int) bool { return false }
+
 func killed(*exec.Cmd) bool { return false }

@@ -14,10 +14,11 @@ import (
 
 // Program is what a sandbox is to run.
 type Program struct {
-	File           string    // its name in /workspace, a plain word
-	Run            string    // shell line that runs it, such as "exec python3 .main.py"
-	Code, Stdin    []byte    // its bytes, as they are
-	Stdout, Stderr io.Writer // get its output as it comes; nil keeps Limits.Output of it in the Result
+	File           string        // its name in /workspace, a plain word
+	Run            string        // shell line that runs it, such as "exec python3 .main.py"
+	Code, Stdin    []byte        // its bytes, as they are
+	Slots          chan struct{} // takes a token while the program runs, after the turn is its own; nil: no bound
+	Stdout, Stderr io.Writer     // get its output as it comes; nil keeps Limits.Output of it in the Result
 }
 
 // Ending says how a run ended.
@@ -59,6 +60,15 @@ func (s *Sandbox) Run(ctx context.Context, p *Program, limit time.Duration) (*Re
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+	if p.Slots != nil {
+		select {
+		case p.Slots <- struct{}{}:
+			defer func() { <-p.Slots }()
+		case <-ctx.Done():
+			<-s.turn
+			return nil, context.Cause(ctx)
+		}
+	}
 	r, again, err := s.attempt(ctx, p, limit)
 	if again {
 		if r, _, err = s.attempt(ctx, p, limit); err == nil {
@@ -72,9 +82,10 @@ func (s *Sandbox) Run(ctx context.Context, p *Program, limit time.Duration) (*Re
 		return nil, err
 	}
 	for i, out := range []*Output{&r.result.Stdout, &r.result.Stderr} {
-		r.stream[i].mu.Lock()
-		*out = r.capture[i].Output()
-		r.stream[i].mu.Unlock()
+		if r.stream[i].lock() {
+			*out = r.capture[i].Output()
+			r.stream[i].mu.Unlock()
+		}
 	}
 	return r.result, nil
 }
@@ -84,7 +95,7 @@ func (s *Sandbox) Run(ctx context.Context, p *Program, limit time.Duration) (*Re
 // attempt may do better: programs that earlier runs have left can take up all
 // processes and all memory, so that nothing can start.
 func (s *Sandbox) attempt(ctx context.Context, p *Program, limit time.Duration) (r *run, again bool, err error) {
-	r = &run{Sandbox: s, result: &Result{Exit: -1}, done: make(chan struct{})}
+	r = &run{Sandbox: s, result: &Result{Exit: -1}, done: make(chan struct{}), stopped: make(chan struct{})}
 	nonce := Random(12)
 	for i, w := range []io.Writer{p.Stdout, p.Stderr} {
 		r.capture[i].Limit = s.Limits.Output
@@ -112,8 +123,11 @@ func (s *Sandbox) attempt(ctx context.Context, p *Program, limit time.Duration) 
 		io.WriteString(stdin, goLine)
 		select {
 		case <-r.stream[0].began:
-			stdin.Write(rest)
+		case <-r.stopped:
 		case <-r.done:
+		}
+		if !closed(r.stopped) { // RUN meets the end of its input instead
+			stdin.Write(rest)
 		}
 	}()
 	again, err = r.follow(ctx, limit)
@@ -131,6 +145,7 @@ type run struct {
 	capture [2]Capture
 	cmd     *exec.Cmd
 	done    chan struct{} // the CLI has ended
+	stopped chan struct{} // the program is not to begin any more
 	tidying bool          // leave will give the turn back
 }
 
@@ -156,7 +171,7 @@ func (r *run) follow(ctx context.Context, limit time.Duration) (again bool, err 
 			for _, s := range r.stream {
 				s.flush() // all was read before the CLI counts as ended
 			}
-			if r.stream[0].reached(r.stream[0].ended) {
+			if closed(r.stream[0].ended) {
 				out, errs = nil, nil
 				break
 			}
@@ -208,7 +223,7 @@ func (r *run) finish(ending string) {
 
 // lasted is how long the program has been running.
 func (r *run) lasted() time.Duration {
-	if !r.stream[0].reached(r.stream[0].began) {
+	if !closed(r.stream[0].began) {
 		return 0
 	}
 	return time.Since(r.stream[0].start)
@@ -265,8 +280,10 @@ func (r *run) leave() {
 
 // stop ends a run that did not end by itself.
 func (r *run) stop(how Ending) {
+	close(r.stopped)
 	r.result.How = how
 	r.result.Duration = r.lasted()
+	early := !closed(r.stream[0].began)
 	swept, err := r.sweep()
 	select {
 	case <-r.done:
@@ -280,6 +297,9 @@ func (r *run) stop(how Ending) {
 	for _, s := range r.stream {
 		s.flush()
 	}
+	if early && err == nil { // the engine may have been starting it just then
+		swept, err = r.sweep()
+	}
 	if err != nil {
 		r.result.How = Lost
 		if errors.Is(err, errGone) { // it is ending by itself: leave it the word
@@ -289,7 +309,8 @@ func (r *run) stop(how Ending) {
 			case <-time.After(forceLimit):
 			}
 		}
-		r.Close(err.Error())
+		r.end(err.Error())
+		go r.Close("") // the answer does not wait for an engine that hangs
 		return
 	}
 	r.counts(swept[0], swept[1])
@@ -308,7 +329,7 @@ func (r *run) broke() (again bool, err error) {
 	r.stop(Killed)
 	switch {
 	case r.result.How == Lost:
-	case !r.stream[0].reached(r.stream[0].began):
+	case !closed(r.stream[0].began):
 		err = newError(r.Engine.line("exec"), said, fmt.Errorf("exit status %d before the program began", code))
 		return byItself, err
 	case !byItself || code != 137:

@@ -18,7 +18,7 @@ counts; printf '\n%s %s %s\n' "$n" "$o" "$q"; printf '\n%s\n' "$n" >&2
 exec 3>&2 2>/dev/null
 read -r h && eval "$h" || exit 0
 for x in /tmp/.in.* /tmp/.all.*; do if [ -e "$x" ]; then rm -f "$x"; fi; done
-if [ -e "$f" ] || [ -L "$f" ]; then rm -rf "$f"; fi
+if [ -e "$f" ] || [ -L "$f" ]; then rm -rf "$f" || { chmod -R u+rwx "$f"; rm -rf "$f"; }; fi
 i=/dev/null a=/tmp/.all.$n
 if if [ "$in" = 0 ]; then cat >"$f"; else
   i=/tmp/.in.$n; cat >"$a" && head -c "$c" "$a" >"$f" && tail -c "+$((c+1))" "$a" >"$i" && rm -f "$a"

@@ -71,7 +71,7 @@ func (r *ran) trailer() []string { return append(strings.Fields(r.stream[0].endi
 // check looks at what came, and that no file is left behind but those named.
 func (r *ran) check(t *testing.T, status, stdout, stderr string, files ...string) {
 	t.Helper()
-	if got := r.trailer()[0]; got != status || r.out[0].String() != stdout || r.out[1].String() != stderr || r.stream[1].reached(r.stream[1].ended) != (status != "") {
+	if got := r.trailer()[0]; got != status || r.out[0].String() != stdout || r.out[1].String() != stderr || closed(r.stream[1].ended) != (status != "") {
 		t.Errorf("status %q, stdout %.99q, stderr %.99q; want %s, %.99q, %.99q", got, r.out[0].String(), r.out[1].String(), status, stdout, stderr)
 	}
 	if got := list(r.dir); !slices.Equal(got, files) {

@@ -39,6 +39,7 @@ type Sandbox struct {
 	GVisor bool     // its kernel is gVisor's
 	Typed  string   // the command line, if Engine.Trace is set
 
+	insist    sync.Once
 	noSeccomp string // why our seccomp profile is not in force
 
 	stdin io.WriteCloser
@@ -183,7 +184,7 @@ func (s *Sandbox) wait() {
 	if err != nil && said != "" {
 		said = fmt.Sprintf("%s (%v)", said, err)
 	}
-	e := newError(s.Engine.line("run")+" "+s.Image, said, cmp.Or(err, errors.New("the container ended at once, with exit status 0")))
+	e := newError(s.Engine.line("run")+" "+s.Image, said, cmp.Or(err, errors.New("the container ended with exit status 0")))
 	s.err = e
 	s.mu.Unlock()
 	close(s.done)
@@ -208,15 +209,44 @@ func (s *Sandbox) Why() string {
 // Close ends the sandbox, for the reason given, and returns when its container
 // is gone. An error says that it is not; Close may be called again.
 func (s *Sandbox) Close(why string) error {
-	s.mu.Lock()
-	s.why = cmp.Or(s.why, why)
-	s.mu.Unlock()
-	s.stdin.Close()
+	s.end(why)
 	select {
 	case <-s.done:
 		return nil
 	case <-time.After(stopLimit):
-		return s.force()
+	}
+	err := s.force()
+	if err != nil {
+		s.insist.Do(func() { go s.retry() })
+	}
+	return err
+}
+
+// end begins to end the sandbox, and returns at once.
+func (s *Sandbox) end(why string) {
+	s.mu.Lock()
+	s.why = cmp.Or(s.why, why)
+	s.mu.Unlock()
+	s.stdin.Close()
+}
+
+// Ending says whether somebody has begun to end the sandbox, so that nothing
+// more should be run in it.
+func (s *Sandbox) Ending() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.why != "" || closed(s.done)
+}
+
+// retry goes on trying to remove what could not be removed, less and less
+// often: the engine may come back.
+func (s *Sandbox) retry() {
+	for pause := forceLimit; !closed(s.done) && pause < time.Hour; pause *= 2 {
+		select {
+		case <-s.done:
+		case <-time.After(pause):
+			s.force()
+		}
 	}
 }
 

@@ -85,7 +85,8 @@ func (c *container) abandoned(me string, now time.Time) string {
 		return "" // of another boot, another namespace or another machine: not for us to judge
 	}
 	pid, err := strconv.Atoi(its[2])
-	if err != nil || startTime(pid) == its[3] {
+	started := startTime(pid)
+	if err != nil || started == its[3] || started == "" && !noProcess(pid) { // hidden is not gone
 		return ""
 	}
 	return "its server is gone"

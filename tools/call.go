@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/google/shlex"
 	"github.com/mark3labs/mcp-go/server"
@@ -19,7 +20,24 @@ func (s *Server) Stdio(ctx context.Context, version string, in io.Reader, out io
 	m := server.NewStdioServer(s.MCP(version))
 	server.WithWorkerPoolSize(100)(m) // who runs is decided by Config.Runs, not here
 	server.WithQueueSize(10000)(m)    // a full one would run calls on the read loop, which hears of no cancellation
-	return m.Listen(ctx, &shortLines{Reader: in}, out)
+	ended := make(chan struct{})
+	lines := &shortLines{Reader: in, ended: ended}
+	listened := make(chan error, 1)
+	go func() { listened <- m.Listen(ctx, lines, out) }()
+	select {
+	case err := <-listened:
+		return err
+	case <-ctx.Done():
+	case <-ended:
+	}
+	// Calls under way have been told to end. A client that has stopped reading
+	// holds the library up for ever: it must not keep the sandboxes alive.
+	select {
+	case err := <-listened:
+		return err
+	case <-time.After(time.Second):
+		return nil
+	}
 }
 
 // Call calls tools of a server of its own from a shell, one after the other,
@@ -171,7 +189,8 @@ const maxMessage = 40 << 20
 // library would read it whole, however long it is.
 type shortLines struct {
 	io.Reader
-	n int // bytes of the line so far
+	ended chan struct{} // closed at the end of the input
+	n     int           // bytes of the line so far
 }
 
 func (s *shortLines) Read(p []byte) (int, error) {
@@ -186,6 +205,10 @@ func (s *shortLines) Read(p []byte) (int, error) {
 			if end {
 				kept, s.n = append(kept, '\n'), 0
 			}
+		}
+		if err != nil && s.ended != nil {
+			close(s.ended)
+			s.ended = nil
 		}
 		if len(kept) > 0 || err != nil || len(p) == 0 {
 			return len(kept), err // a bufio.Reader gives up on readers that read nothing too often

@@ -47,26 +47,20 @@ func (s *Server) run(ctx context.Context, id string, l *Language, limit time.Dur
 	if err := b.lacks(l); err != nil {
 		return nil, err
 	}
-	select {
-	case s.runs <- struct{}{}:
-		defer func() { <-s.runs }()
-	case <-ctx.Done():
-		return nil, waited(ctx, fmt.Sprintf("%d programs are running already, and no more are allowed at a time (the operator's -runs)", s.Runs))
-	}
 	asked := limit
 	if deadline, has := ctx.Deadline(); has {
 		// The answer has to be out before the client gives up, however long
 		// the call has waited for its turn.
 		limit = max(min(limit, time.Until(deadline)-3*time.Second), minTimeout)
 	}
-	p.File, p.Run = l.File, l.Run
+	p.File, p.Run, p.Slots = l.File, l.Run, s.runs
 	if b.GVisor {
 		p.Run = cmp.Or(l.GVisor, l.Run)
 	}
 	r, err := b.Run(ctx, p, limit)
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil, waited(ctx, "other runs in the sandbox "+b.id+" took all the time")
+			return nil, waited(ctx, fmt.Sprintf("other runs took all the time: those in the sandbox %s take turns, and no more than %d run at a time (the operator's -runs)", b.id, s.Runs))
 		}
 		return nil, err
 	}

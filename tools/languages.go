@@ -39,7 +39,7 @@ var Languages = []Language{
 		Program: "python3", File: ".main.py", Run: "exec python3 .main.py",
 		// A full pipe of gVisor takes a part of a long write, and unbuffered
 		// Python does not go on with the rest.
-		GVisor: "mkdir -p /tmp/.py; printf %b " + dockercli.Quote(strings.ReplaceAll(wholeWrites, "\n", `\n`)) + " >/tmp/.py/sitecustomize.py; " +
+		GVisor: "{ rm -rf /tmp/.py; mkdir /tmp/.py && printf %b " + dockercli.Quote(strings.ReplaceAll(wholeWrites, "\n", `\n`)) + " >/tmp/.py/sitecustomize.py; } 2>/dev/null; " +
 			"export PYTHONPATH=/tmp/.py${PYTHONPATH:+:$PYTHONPATH}; exec python3 .main.py",
 		// Unbuffered, or the output of a killed program is lost.
 		Env:    []string{"PYTHONUNBUFFERED=1", "PYTHONUTF8=1", "PYTHONDONTWRITEBYTECODE=1"},

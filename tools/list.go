@@ -17,7 +17,7 @@ type listed struct {
 	Languages []string `json:"languages"`
 	AgeS      int64    `json:"age_s"`
 	EndsAt    string   `json:"ends_at"`
-	State     string   `json:"state"` // idle, running
+	State     string   `json:"state"` // idle, running, ending
 }
 
 // list knows the client's sandboxes by itself; only if there are none it asks
@@ -44,6 +44,9 @@ func (s *Server) list(ctx context.Context, _ arguments) (*mcp.CallToolResult, er
 			state = "running"
 		}
 		b.mu.Unlock()
+		if b.Ending() {
+			state = "ending"
+		}
 		r := listed{b.id, b.Image, b.languages, int64(time.Since(b.made).Seconds()), b.made.Add(s.Lifetime).UTC().Format(time.RFC3339), state}
 		rows = append(rows, r)
 		fmt.Fprintf(&text, "%s  image %s  languages %s  age %v  ends by %s  %s\n", r.SandboxID, r.Image, strings.Join(r.Languages, ", "),

@@ -259,7 +259,13 @@ func (s *Server) Clean(ctx context.Context, all bool) ([]dockercli.Removed, erro
 func (s *Server) place() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n := len(s.live) + s.making; n >= s.Sandboxes {
+	n := s.making
+	for _, b := range s.live {
+		if !b.Ending() { // one that cannot be removed is its engine's trouble, not the caller's
+			n++
+		}
+	}
+	if n >= s.Sandboxes {
 		f := fail(busy, "there are %d sandboxes already, and no more are allowed: %s", n, s.ids())
 		f.Hint = "use one of them, or end one with stop_sandbox; the operator's -sandboxes sets how many"
 		return f
@@ -281,14 +287,9 @@ func (b *sandbox) rest(idle time.Duration) {
 
 // hold keeps a sandbox from being idle until release; false if it is ending.
 func (b *sandbox) hold() bool {
-	select {
-	case <-b.Done():
-		return false
-	default:
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.rested {
+	if b.rested || b.Ending() {
 		return false
 	}
 	b.busy++

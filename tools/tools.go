@@ -31,7 +31,11 @@ type tool struct {
 	readOnly    bool
 	fields      []field
 	handle      func(context.Context, arguments) (*mcp.CallToolResult, error)
+	calls       chan struct{} // tokens of the calls under way, of all tools
 }
+
+// maxCalls is how many calls may wait or run at the same time.
+const maxCalls = 80
 
 var sandboxID = field{Name: "sandbox_id", Type: "string", About: "From initialize_sandbox; default: the newest sandbox"}
 
@@ -110,7 +114,9 @@ func (s *Server) MCP(version string) *server.MCPServer {
 	})
 	m := server.NewMCPServer("mcp-docker-interpreter", version,
 		server.WithToolCapabilities(true), server.WithInstructions(fmt.Sprintf(instructions, s.network())), server.WithHooks(hooks))
+	calls := make(chan struct{}, maxCalls)
 	for _, t := range s.tools() {
+		t.calls = calls
 		m.AddTool(mcp.Tool{
 			Name: t.name, Title: t.title, Description: t.about, RawInputSchema: schema(t.fields),
 			Annotations: mcp.ToolAnnotation{
@@ -141,6 +147,14 @@ func (t *tool) call(ctx context.Context, r mcp.CallToolRequest) (result *mcp.Cal
 	if err != nil {
 		return fail(badArgument, "%v", err).result(), nil
 	}
+	if t.calls != nil && !t.readOnly && t.name != "stop_sandbox" {
+		select {
+		case t.calls <- struct{}{}:
+			defer func() { <-t.calls }()
+		default: // the library has a hundred workers, and list and stop must always find one
+			return fail(busy, "%d calls are waiting already, and no more are taken; call again later", maxCalls).result(), nil
+		}
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, callLimit, errCallLimit)
 	defer cancel()
 	defer progress(ctx, r)()
@@ -166,7 +180,7 @@ func failed(err error) *failure {
 		said, _ := clean([]byte(e.Said))
 		return &failure{Status: engineFailed, Cause: e.Op + ": " + said, Hint: e.Hint}
 	case errors.Is(err, context.Canceled):
-		return fail(cancelled, "the call was taken back")
+		return fail(cancelled, "the call was taken back, or the client closed its end")
 	}
 	return fail(engineFailed, "%v", err)
 }
