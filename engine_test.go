@@ -623,3 +623,17 @@ func TestNobodyReads(t *testing.T) {
 		})
 	})
 }
+
+// TestCancelAtOnce: a cancellation that comes in one piece with its call is heard.
+func TestCancelAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	os.MkdirAll(filepath.Join(dir, "docker"), 0o777)
+	os.WriteFile(filepath.Join(dir, "docker", "exec.1.sleep"), []byte("40s"), 0o666)
+	t.Setenv("FAKE", dir)
+	s := engine{name: "fake", line: "docker"}.start(t, "--label=test=1")
+	fmt.Fprint(s.in, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"execute_code","arguments":{"code":"1","timeout":45}}}`+"\n"+
+		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`+"\n")
+	if got := text(s.next(t)); !strings.HasPrefix(got, "cancelled: ") {
+		t.Error(got)
+	}
+}

@@ -237,11 +237,14 @@ var remedies = []struct {
 	{re(`(?i)no space left on device`), other, "the engine's disk is full"},
 }
 
+// helpLine is what docker adds to its errors, and nobody here needs.
+var helpLine = re(`(?m)^(?:Run|See) 'docker.* --help'.*$`)
+
 func re(s string) *regexp.Regexp { return regexp.MustCompile(s) }
 
 // newError makes an error of what a CLI said on stderr, or of how it ended.
 func newError(op, said string, err error) *Error {
-	said = strings.TrimSpace(strings.ReplaceAll(said, "Run 'docker run --help' for more information", ""))
+	said = strings.TrimSpace(said)
 	if said == "" {
 		said = fmt.Sprint(cmp.Or(err, errors.New("it said nothing")))
 	}

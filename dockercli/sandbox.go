@@ -180,7 +180,7 @@ func (s *Sandbox) wait() {
 	err := s.cmd.Wait()
 	s.stdin.Close()
 	s.mu.Lock()
-	said := s.Warning()
+	said := strings.TrimSpace(helpLine.ReplaceAllString(s.Warning(), ""))
 	if err != nil && said != "" {
 		said = fmt.Sprintf("%s (%v)", said, err)
 	}

@@ -184,18 +184,38 @@ func (c *caller) ask(method string, params any) (json.RawMessage, error) {
 // full size fit in it, with a backslash before every other character.
 const maxMessage = 40 << 20
 
-// shortLines passes lines on, but of a longer one than maxMessage only its
-// beginning, which is no valid message and answered as such: the protocol's
-// library would read it whole, however long it is.
+// shortLines passes lines on, and makes up for two weaknesses of the protocol's
+// library. Of a line that is longer than maxMessage, which it would read whole
+// however long it is, only the beginning is passed on: that is no valid message,
+// and answered as such. And a cancellation waits a moment: the library notes a
+// call only when a worker has it, and would not find it.
 type shortLines struct {
 	io.Reader
 	ended chan struct{} // closed at the end of the input
 	n     int           // bytes of the line so far
+	later []byte        // a cancellation, and what came with it
+	err   error         // what is to be said after that
 }
 
+const cancelDelay = 20 * time.Millisecond
+
 func (s *shortLines) Read(p []byte) (int, error) {
+	if len(s.later) > 0 {
+		time.Sleep(cancelDelay)
+		n := copy(p, s.later)
+		s.later = s.later[n:]
+		return n, nil
+	}
 	for {
-		n, err := s.Reader.Read(p)
+		if s.err != nil {
+			if s.ended != nil {
+				close(s.ended)
+				s.ended = nil
+			}
+			return 0, s.err
+		}
+		var n int
+		n, s.err = s.Reader.Read(p)
 		kept := p[:0]
 		for line := range bytes.Lines(p[:n]) {
 			body, end := bytes.CutSuffix(line, []byte("\n"))
@@ -206,12 +226,15 @@ func (s *shortLines) Read(p []byte) (int, error) {
 				kept, s.n = append(kept, '\n'), 0
 			}
 		}
-		if err != nil && s.ended != nil {
-			close(s.ended)
-			s.ended = nil
+		if i := bytes.Index(kept, []byte("notifications/cancelled")); i >= 0 {
+			i = bytes.LastIndexByte(kept[:i], '\n') + 1
+			s.later, kept = bytes.Clone(kept[i:]), kept[:i]
+			if i == 0 {
+				return s.Read(p)
+			}
 		}
-		if len(kept) > 0 || err != nil || len(p) == 0 {
-			return len(kept), err // a bufio.Reader gives up on readers that read nothing too often
+		if len(kept) > 0 || len(p) == 0 {
+			return len(kept), nil // a bufio.Reader gives up on readers that read nothing too often
 		}
 	}
 }

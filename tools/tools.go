@@ -159,7 +159,10 @@ func (t *tool) call(ctx context.Context, r mcp.CallToolRequest) (result *mcp.Cal
 	defer cancel()
 	defer progress(ctx, r)()
 	result, err = t.handle(ctx, args)
-	if err != nil {
+	switch {
+	case err != nil && errors.Is(ctx.Err(), context.Canceled): // whatever was under way is not to blame
+		return failed(context.Canceled).result(), nil
+	case err != nil:
 		return failed(err).result(), nil
 	}
 	return result, nil
