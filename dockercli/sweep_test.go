@@ -83,3 +83,14 @@ func TestOwner(t *testing.T) {
 		t.Error(me)
 	}
 }
+
+// TestNoProcess: one that may not be seen (hidepid) or signalled is not gone.
+func TestNoProcess(t *testing.T) {
+	dead := exec.Command("true")
+	if err := dead.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if noProcess(1) || noProcess(os.Getpid()) || noProcess(0) || !noProcess(dead.Process.Pid) {
+		t.Error("who lives is mistaken for gone, or the other way round")
+	}
+}
