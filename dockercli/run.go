@@ -231,6 +231,9 @@ func (r *run) lasted() time.Duration {
 
 // counts compares the kernel's counters with those of the begin mark.
 func (r *run) counts(oom, pids string) {
+	if !closed(r.stream[0].began) {
+		return
+	}
 	first := append(strings.Fields(r.stream[0].mark), "", "")
 	rose := func(a, b string) bool {
 		x, errX := strconv.Atoi(a)
@@ -289,10 +292,12 @@ func (r *run) stop(how Ending) {
 	case <-r.done:
 	case <-time.After(drainLimit):
 	}
-	killGroup(r.cmd)
-	select {
-	case <-r.done:
-	case <-time.After(stopLimit):
+	if !closed(r.done) { // else its number may be another's by now
+		killGroup(r.cmd)
+		select {
+		case <-r.done:
+		case <-time.After(stopLimit):
+		}
 	}
 	for _, s := range r.stream {
 		s.flush()
