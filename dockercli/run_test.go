@@ -207,7 +207,9 @@ func TestTrailer(t *testing.T) {
 		"1 1 3": "exited 1 false true ", "1 - -": "exited 1 false false ", "!1 1 2": "no room -1 false false ", "": "killed -1 false false ",
 		"256 1 2": "killed -1 false false ", "-1 1 2": "killed -1 false false ", "x 99999999999999999999 1e9": "killed -1 false false ",
 	} {
-		r := &run{result: &Result{Exit: -1}, stream: [2]*stream{{mark: " 1 2"}, {}}}
+		began := make(chan struct{})
+		close(began)
+		r := &run{result: &Result{Exit: -1}, stream: [2]*stream{{began: began, mark: " 1 2"}, {}}}
 		r.finish(ending)
 		if got := fmt.Sprint(r.result.How, " ", r.result.Exit, " ", r.result.OOM, " ", r.result.PIDs, " ", r.result.Left); got != want {
 			t.Errorf("%q: %s; want %s", ending, got, want)
