@@ -271,7 +271,8 @@ var commands = map[string]func(*config, *flag.FlagSet){
 	},
 }
 
-// flags defines the configuration; its defaults are those of design.
+// flags defines the configuration, with its defaults. The README's table follows
+// from it.
 func flags(c *config) *flag.FlagSet {
 	f := flag.NewFlagSet("mcp-docker-interpreter", flag.ContinueOnError)
 	c.Config = tools.Config{

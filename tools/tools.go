@@ -29,6 +29,7 @@ type tool struct {
 	destructive bool
 	idempotent  bool
 	readOnly    bool
+	prompt      bool // waits for no program and no image: always served
 	fields      []field
 	handle      func(context.Context, arguments) (*mcp.CallToolResult, error)
 	calls       chan struct{} // tokens of the calls under way, of all tools
@@ -70,14 +71,15 @@ func (s *Server) tools() []tool {
 		{
 			name: "stop_sandbox", title: "Remove a sandbox",
 			about:       "Remove a sandbox, with its processes and files.",
+			prompt:      true,
 			destructive: true, // and without an id not idempotent: there may be another
 			fields:      []field{sandboxID},
 			handle:      s.stopSandbox,
 		},
 		{
 			name: "list_sandboxes", title: "List sandboxes",
-			about:    "List the sandboxes that are there: id, image, languages, age, when they end, state.",
-			readOnly: true, idempotent: true,
+			about:  "List the sandboxes that are there: id, image, languages, age, when they end, state.",
+			prompt: true, readOnly: true, idempotent: true,
 			handle: s.list,
 		},
 	}
@@ -147,7 +149,7 @@ func (t *tool) call(ctx context.Context, r mcp.CallToolRequest) (result *mcp.Cal
 	if err != nil {
 		return fail(badArgument, "%v", err).result(), nil
 	}
-	if t.calls != nil && !t.readOnly && t.name != "stop_sandbox" {
+	if t.calls != nil && !t.prompt {
 		select {
 		case t.calls <- struct{}{}:
 			defer func() { <-t.calls }()
